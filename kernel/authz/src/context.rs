@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use types::{Id, Kind};
+use uuid::Uuid;
 
 use crate::actor::Actor;
 
@@ -26,10 +27,18 @@ pub struct Idempotency {
     pub body_hash: [u8; 32],
 }
 
+/// The roles a caller holds, as read when its credential was checked. What they allow is the decider's business.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    pub platform_roles: Vec<String>,
+    pub organization_roles: Vec<(Uuid, String)>,
+}
+
 /// The circumstances of one piece of work.
 #[derive(Debug, Clone)]
 pub struct Context {
     pub actor: Actor,
+    pub standing: Arc<Standing>,
     pub correlation_id: CorrelationId,
     /// What caused this, if not a person: an event's or a flow step's id.
     pub causation_id: Option<String>,
@@ -43,6 +52,7 @@ impl Context {
     pub fn new(actor: Actor, correlation_id: CorrelationId) -> Self {
         Self {
             actor,
+            standing: Arc::default(),
             correlation_id,
             causation_id: None,
             traceparent: None,
@@ -60,6 +70,7 @@ pub struct Trail(Arc<Mutex<Notes>>);
 struct Notes {
     authorized: Vec<&'static str>,
     recorded: Vec<String>,
+    replayed: bool,
 }
 
 impl Trail {
@@ -70,6 +81,16 @@ impl Trail {
     /// Called by the transaction for each audit action it commits.
     pub fn note_recorded(&self, action: &str) {
         self.notes().recorded.push(action.to_owned());
+    }
+
+    /// Called by the transaction when an earlier request with the same key had done the work.
+    pub fn note_replayed(&self) {
+        self.notes().replayed = true;
+    }
+
+    /// Was the answer an earlier request's?
+    pub fn was_replayed(&self) -> bool {
+        self.notes().replayed
     }
 
     /// Was a decision about this action asked for?

@@ -16,7 +16,7 @@ mod context;
 mod permit;
 
 pub use actor::{Actor, ActorKind, Subject};
-pub use context::{Context, Correlation, CorrelationId, Idempotency, Trail};
+pub use context::{Context, Correlation, CorrelationId, Idempotency, Standing, Trail};
 pub use permit::{
     Action, ActionInfo, Decider, Decision, FORBIDDEN, NOT_FOUND, Permit, Question, Resource, Scope,
     UNAUTHENTICATED, authorize, not_found_message,

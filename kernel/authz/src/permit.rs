@@ -6,7 +6,7 @@ use types::{Error, ErrorCode, ErrorKind};
 use uuid::Uuid;
 
 use crate::actor::Actor;
-use crate::context::Context;
+use crate::context::{Context, Standing};
 
 pub static UNAUTHENTICATED: ErrorCode = ErrorCode::new(
     "unauthenticated",
@@ -93,6 +93,7 @@ impl Resource {
 #[derive(Debug)]
 pub struct Question<'a> {
     pub actor: &'a Actor,
+    pub standing: &'a Standing,
     pub action: &'static str,
     pub resource: &'a Resource,
 }
@@ -148,7 +149,12 @@ pub fn authorize<A: Action>(
     if context.actor.is_anonymous() {
         return Err(UNAUTHENTICATED.error("this needs a signed-in caller"));
     }
-    match decider.decide(&Question { actor: &context.actor, action: A::NAME, resource: &resource }) {
+    match decider.decide(&Question {
+        actor: &context.actor,
+        standing: &context.standing,
+        action: A::NAME,
+        resource: &resource,
+    }) {
         Decision::Allow { policy_version } => Ok(Permit { resource, policy_version, action: PhantomData }),
         Decision::Deny => {
             Err(FORBIDDEN.error(format!("the action {} is not allowed for this caller", A::NAME)))

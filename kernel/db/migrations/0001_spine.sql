@@ -1,0 +1,278 @@
+-- The spine: what every change of state is written to, whatever domain it belongs to.
+-- Names in ${…} are the installation's logins; see kernel/db/src/login.rs.
+CREATE SCHEMA spine;
+GRANT USAGE ON SCHEMA spine TO ${app}, ${reader}, ${sealer}, ${relay};
+
+-- ---------------------------------------------------------------------------------------------------- audit_entry
+-- One row per change, written in the transaction that made it. xid orders entries by transaction: everything below
+-- the oldest running transaction is final, so the sealer can never overtake a late committer.
+CREATE TABLE spine.audit_entry (
+    xid             xid8        NOT NULL DEFAULT pg_current_xact_id(),
+    id              uuid        NOT NULL,
+    at              timestamptz NOT NULL,
+    org_id          uuid,
+    project_id      uuid,
+    actor_kind      text        NOT NULL COLLATE "C",
+    actor_id        text        NOT NULL COLLATE "C",
+    behalf_kind     text        COLLATE "C",
+    behalf_id       text        COLLATE "C",
+    action          text        NOT NULL COLLATE "C",
+    resource_kind   text        NOT NULL COLLATE "C",
+    resource_id     text        NOT NULL COLLATE "C",
+    generation      bigint      NOT NULL,
+    before          json,
+    after           json,
+    correlation_id  uuid        NOT NULL,
+    causation_id    text        COLLATE "C",
+    policy_version  bigint      NOT NULL,
+    PRIMARY KEY (xid, id, at)
+) PARTITION BY RANGE (at);
+CREATE INDEX audit_entry_by_org ON spine.audit_entry (org_id, at, id);
+
+-- --------------------------------------------------------------------------------------------------------- outbox
+-- Events waiting for a position. The sequencer copies them to spine.log in (xid, id) order; rows stay until their
+-- partition is pruned, nothing marks them one by one.
+CREATE TABLE spine.outbox (
+    xid             xid8        NOT NULL DEFAULT pg_current_xact_id(),
+    id              uuid        NOT NULL,
+    at              timestamptz NOT NULL,
+    org_id          uuid,
+    project_id      uuid,
+    type            text        NOT NULL COLLATE "C",
+    subject         text        NOT NULL COLLATE "C",
+    generation      bigint      NOT NULL,
+    data            json        NOT NULL,
+    correlation_id  uuid        NOT NULL,
+    causation_id    text        COLLATE "C",
+    traceparent     text        COLLATE "C",
+    PRIMARY KEY (xid, id, at)
+) PARTITION BY RANGE (at);
+
+-- ------------------------------------------------------------------------------------------------------------ log
+-- The durable, gapless order of events. epoch counts logical restores: positions of different epochs do not compare.
+CREATE TABLE spine.log (
+    position        bigint      NOT NULL,
+    sequenced_at    timestamptz NOT NULL,
+    epoch           integer     NOT NULL,
+    id              uuid        NOT NULL,
+    at              timestamptz NOT NULL,
+    org_id          uuid,
+    project_id      uuid,
+    type            text        NOT NULL COLLATE "C",
+    subject         text        NOT NULL COLLATE "C",
+    generation      bigint      NOT NULL,
+    data            json        NOT NULL,
+    correlation_id  uuid        NOT NULL,
+    causation_id    text        COLLATE "C",
+    traceparent     text        COLLATE "C",
+    PRIMARY KEY (position, sequenced_at)
+) PARTITION BY RANGE (sequenced_at);
+
+-- Where the sequencer stands. Its row lock, not a lease, keeps two sequencers apart.
+CREATE TABLE spine.sequencer (
+    only            boolean     PRIMARY KEY DEFAULT true CHECK (only),
+    epoch           integer     NOT NULL DEFAULT 1,
+    last_position   bigint      NOT NULL DEFAULT 0,
+    last_at         timestamptz NOT NULL DEFAULT '-infinity',
+    done_xid        xid8        NOT NULL DEFAULT '0',
+    done_id         uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000'
+);
+INSERT INTO spine.sequencer DEFAULT VALUES;
+
+-- A durable reader of the log: its place, and who is working for it right now.
+CREATE TABLE spine.consumer (
+    name            text        PRIMARY KEY COLLATE "C",
+    position        bigint      NOT NULL DEFAULT 0,
+    position_at     timestamptz NOT NULL DEFAULT '-infinity',
+    lease_token     bigint      NOT NULL DEFAULT 0,
+    lease_until     timestamptz NOT NULL DEFAULT '-infinity',
+    attempts        integer     NOT NULL DEFAULT 0,
+    updated_at      timestamptz NOT NULL DEFAULT now()
+);
+
+-- Events a consumer could not digest. They block nobody and are seen by operators.
+CREATE TABLE spine.parked_event (
+    consumer        text        NOT NULL COLLATE "C",
+    position        bigint      NOT NULL,
+    event_id        uuid        NOT NULL,
+    type            text        NOT NULL COLLATE "C",
+    error           text        NOT NULL,
+    attempts        integer     NOT NULL,
+    parked_at       timestamptz NOT NULL,
+    PRIMARY KEY (consumer, position)
+);
+
+-- ---------------------------------------------------------------------------------------------------- idempotency
+-- The result of a request, kept for its retries. Uniqueness across partitions rests on an advisory lock taken
+-- before the look-up (kernel/db/src/idempotency.rs).
+CREATE TABLE spine.idempotency (
+    actor           text        NOT NULL COLLATE "C",
+    operation       text        NOT NULL COLLATE "C",
+    key_hash        bytea       NOT NULL,
+    at              timestamptz NOT NULL,
+    body_hash       bytea       NOT NULL,
+    result          json        NOT NULL,
+    PRIMARY KEY (key_hash, operation, actor, at)
+) PARTITION BY RANGE (at);
+
+-- -------------------------------------------------------------------------------------------------------- setting
+CREATE TABLE spine.setting (
+    scope_kind      text        NOT NULL COLLATE "C" CHECK (scope_kind IN ('platform', 'organization', 'project')),
+    scope_id        uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
+    key             text        NOT NULL COLLATE "C",
+    value           json        NOT NULL,
+    version         bigint      NOT NULL DEFAULT 1,
+    updated_at      timestamptz NOT NULL,
+    PRIMARY KEY (scope_kind, scope_id, key)
+);
+
+-- ----------------------------------------------------------------------------------------------------------- flow
+-- Long work in steps. A lease and a transition touch no indexed column, so they stay in their heap page.
+CREATE TABLE spine.flow (
+    id              uuid        PRIMARY KEY,
+    kind            text        NOT NULL COLLATE "C",
+    key             text        NOT NULL COLLATE "C",
+    org_id          uuid,
+    state           text        NOT NULL COLLATE "C",
+    data            json        NOT NULL,
+    generation      bigint      NOT NULL DEFAULT 1,
+    wake_at         timestamptz NOT NULL,
+    entered_at      timestamptz NOT NULL,
+    deadline_at     timestamptz,
+    waiting_for     text,
+    attempts        integer     NOT NULL DEFAULT 0,
+    last_error      text,
+    lease_token     bigint      NOT NULL DEFAULT 0,
+    lease_until     timestamptz NOT NULL DEFAULT '-infinity',
+    correlation_id  uuid        NOT NULL,
+    causation_id    text        COLLATE "C",
+    traceparent     text        COLLATE "C",
+    done_at         timestamptz,
+    created_at      timestamptz NOT NULL
+) WITH (fillfactor = 70);
+CREATE UNIQUE INDEX flow_one_live_per_key ON spine.flow (kind, key) WHERE done_at IS NULL;
+CREATE INDEX flow_due ON spine.flow (kind, wake_at) WHERE done_at IS NULL;
+CREATE INDEX flow_done ON spine.flow (done_at) WHERE done_at IS NOT NULL;
+
+-- ---------------------------------------------------------------------------------------------------------- walls
+-- Tenants see their own rows; the platform scope sees all. An unset scope sees nothing.
+ALTER TABLE spine.audit_entry ENABLE ROW LEVEL SECURITY;
+ALTER TABLE spine.audit_entry FORCE ROW LEVEL SECURITY;
+ALTER TABLE spine.outbox      ENABLE ROW LEVEL SECURITY;
+ALTER TABLE spine.outbox      FORCE ROW LEVEL SECURITY;
+ALTER TABLE spine.log         ENABLE ROW LEVEL SECURITY;
+ALTER TABLE spine.log         FORCE ROW LEVEL SECURITY;
+ALTER TABLE spine.flow        ENABLE ROW LEVEL SECURITY;
+ALTER TABLE spine.flow        FORCE ROW LEVEL SECURITY;
+
+CREATE POLICY tenant ON spine.audit_entry TO ${app}, ${reader} USING (
+    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
+    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+CREATE POLICY sealer ON spine.audit_entry FOR SELECT TO ${sealer} USING (true);
+CREATE POLICY tenant ON spine.outbox TO ${app} USING (
+    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
+    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+CREATE POLICY relay ON spine.outbox FOR SELECT TO ${relay} USING (true);
+CREATE POLICY tenant ON spine.log FOR SELECT TO ${app}, ${reader} USING (
+    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
+    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+CREATE POLICY relay ON spine.log TO ${relay} USING (true);
+CREATE POLICY tenant ON spine.flow TO ${app} USING (
+    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
+    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+
+-- --------------------------------------------------------------------------------------------------------- grants
+GRANT SELECT, INSERT ON spine.audit_entry TO ${app};
+GRANT SELECT ON spine.audit_entry TO ${reader}, ${sealer};
+GRANT INSERT ON spine.outbox TO ${app};
+GRANT SELECT ON spine.outbox TO ${relay};
+GRANT SELECT ON spine.log TO ${app}, ${reader};
+GRANT SELECT, INSERT ON spine.log TO ${relay};
+GRANT SELECT ON spine.sequencer TO ${app}, ${reader}, ${sealer};
+GRANT SELECT, UPDATE ON spine.sequencer TO ${relay};
+GRANT SELECT, INSERT, UPDATE ON spine.consumer TO ${app}, ${relay};
+GRANT SELECT, INSERT, DELETE ON spine.parked_event TO ${app}, ${relay};
+GRANT SELECT, INSERT ON spine.idempotency TO ${app};
+GRANT SELECT, INSERT, UPDATE ON spine.setting TO ${app};
+GRANT SELECT ON spine.setting TO ${reader}, ${sealer}, ${relay};
+GRANT SELECT, INSERT, UPDATE, DELETE ON spine.flow TO ${app};
+
+-- ---------------------------------------------------------------------------------------------------- append-only
+-- Grants stop the application; this stops the owner and a careless psql session. It fires in every partition.
+CREATE FUNCTION spine.refuse_rewrite() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%.% is append-only: % refused', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
+        USING ERRCODE = 'insufficient_privilege';
+END $$;
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON spine.audit_entry
+    FOR EACH ROW EXECUTE FUNCTION spine.refuse_rewrite();
+CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON spine.audit_entry
+    FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
+
+-- ----------------------------------------------------------------------------------------------------- partitions
+-- The default partitions are a net: a write never fails because nobody made today's partition.
+CREATE TABLE spine.audit_entry_default PARTITION OF spine.audit_entry DEFAULT;
+CREATE TABLE spine.outbox_default PARTITION OF spine.outbox DEFAULT;
+CREATE TABLE spine.log_default PARTITION OF spine.log DEFAULT;
+CREATE TABLE spine.idempotency_default PARTITION OF spine.idempotency DEFAULT;
+CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON spine.audit_entry_default
+    FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
+
+-- Runs with the owner's rights, so that no running role needs them: makes one partition, unless it exists or rows
+-- for it already sit in the default partition (they stay there; nothing is moved under load).
+CREATE FUNCTION spine.partition_make(parent text, column_name text, lower_at timestamptz, upper_at timestamptz, suffix text)
+RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    name text := format('%s_%s', parent, suffix);
+    strays boolean;
+BEGIN
+    IF parent NOT IN ('audit_entry', 'outbox', 'log', 'idempotency') THEN
+        RAISE EXCEPTION 'no partitions are made for %', parent;
+    END IF;
+    IF to_regclass(format('spine.%I', name)) IS NOT NULL THEN
+        RETURN false;
+    END IF;
+    EXECUTE format('SELECT EXISTS (SELECT FROM spine.%I WHERE %I >= $1 AND %I < $2)',
+        parent || '_default', column_name, column_name) INTO strays USING lower_at, upper_at;
+    IF strays THEN
+        RETURN false;
+    END IF;
+    -- LIKE + ATTACH takes a weaker lock on the parent than CREATE … PARTITION OF.
+    EXECUTE format('CREATE TABLE spine.%I (LIKE spine.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', name, parent);
+    EXECUTE format('ALTER TABLE spine.%I ATTACH PARTITION spine.%I FOR VALUES FROM (%L) TO (%L)', parent, name, lower_at, upper_at);
+    IF parent = 'audit_entry' THEN
+        EXECUTE format('CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON spine.%I
+            FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite()', name);
+    END IF;
+    RETURN true;
+END $$;
+
+-- Drops partitions that end before the given time, and old rows from the default partition. Audit entries are
+-- dropped only when they are sealed: the caller passes the time up to which everything is sealed and replicated.
+CREATE FUNCTION spine.partition_prune(parent text, column_name text, before_at timestamptz)
+RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    child record;
+    dropped integer := 0;
+BEGIN
+    IF parent NOT IN ('audit_entry', 'outbox', 'log', 'idempotency') THEN
+        RAISE EXCEPTION 'no partitions are pruned for %', parent;
+    END IF;
+    FOR child IN
+        SELECT c.relname AS name, substring(pg_get_expr(c.relpartbound, c.oid) from $re$TO \('([^']+)'\)$re$)::timestamptz AS upper_at
+        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = format('spine.%I', parent)::regclass AND c.relname <> parent || '_default'
+    LOOP
+        IF child.upper_at <= before_at THEN
+            EXECUTE format('ALTER TABLE spine.%I DETACH PARTITION spine.%I', parent, child.name);
+            EXECUTE format('DROP TABLE spine.%I', child.name);
+            dropped := dropped + 1;
+        END IF;
+    END LOOP;
+    IF parent <> 'audit_entry' THEN
+        EXECUTE format('DELETE FROM spine.%I WHERE %I < $1', parent || '_default', column_name) USING before_at;
+    END IF;
+    RETURN dropped;
+END $$;
+REVOKE ALL ON FUNCTION spine.partition_make, spine.partition_prune FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION spine.partition_make, spine.partition_prune TO ${app};

@@ -1,0 +1,91 @@
+//! "Something may have changed, look now": after a commit, to whoever waits for it in this process, and — through
+//! one coalesced NOTIFY per replica — to the other replicas.
+//!
+//! A nudge carries no data and may be lost: everyone who waits for one also looks periodically. NOTIFY is never sent
+//! from a mutating transaction, because it holds a cluster-wide lock through commit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+/// What to look at again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Topic {
+    /// Outbox rows or audit entries were committed.
+    Committed,
+    /// The log has new positions.
+    Log,
+    /// A flow became runnable.
+    Flow,
+    /// A setting changed.
+    Setting,
+}
+
+impl Topic {
+    pub const ALL: [Self; 4] = [Self::Committed, Self::Log, Self::Flow, Self::Setting];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Committed => "committed",
+            Self::Log => "log",
+            Self::Flow => "flow",
+            Self::Setting => "setting",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|topic| topic.name() == name)
+    }
+}
+
+/// The process's nudges. Cheap to clone.
+#[derive(Clone)]
+pub struct Nudges {
+    topics: Arc<[watch::Sender<u64>; 4]>,
+    /// Counts only nudges that began here: these are passed on to other replicas.
+    local: Arc<[watch::Sender<u64>; 4]>,
+}
+
+impl Default for Nudges {
+    fn default() -> Self {
+        Self {
+            topics: Arc::new(std::array::from_fn(|_| watch::channel(0).0)),
+            local: Arc::new(std::array::from_fn(|_| watch::channel(0).0)),
+        }
+    }
+}
+
+impl Nudges {
+    /// Something happened in this process.
+    pub fn nudge(&self, topic: Topic) {
+        self.topics[topic as usize].send_modify(|count| *count += 1);
+        self.local[topic as usize].send_modify(|count| *count += 1);
+    }
+
+    /// Another replica says so.
+    pub fn from_outside(&self, topic: Topic) {
+        self.topics[topic as usize].send_modify(|count| *count += 1);
+    }
+
+    pub fn listen(&self, topic: Topic) -> Listener {
+        Listener(self.topics[topic as usize].subscribe())
+    }
+
+    /// Nudges that began here, for whoever passes them on.
+    pub fn listen_local(&self, topic: Topic) -> Listener {
+        Listener(self.local[topic as usize].subscribe())
+    }
+}
+
+pub struct Listener(watch::Receiver<u64>);
+
+impl Listener {
+    /// Returns at the next nudge since the last call, or when the sweep is due.
+    pub async fn wait(&mut self, sweep: Duration) {
+        // An error means that the sender is gone, which is when the process ends: sleep out the sweep.
+        if let Ok(Err(_)) = tokio::time::timeout(sweep, self.0.changed()).await {
+            tokio::time::sleep(sweep).await;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A transaction on one connection, opened with its first statement and never left open.
+//!
+//! `BEGIN`, the idempotency look-up and the first statement travel in one packet. A transaction that is dropped in
+//! the middle (a panic, a cancelled task) takes its connection with it: a connection goes back to the pool only when
+//! the server said that the transaction is over.
+
+use authz::Scope;
+use tokio_postgres::Row;
+
+use crate::Params;
+use crate::error::DbError;
+use crate::idempotency::{Earlier, Lookup};
+use crate::pool::PooledConnection;
+
+pub(crate) struct Transaction {
+    /// Gone once the connection is not fit for reuse.
+    connection: Option<PooledConnection>,
+    scope: Scope,
+    lookup: Option<Lookup>,
+    phase: Phase,
+    /// Why the opening stopped the work, if it did.
+    pub(crate) stopped: Option<Stopped>,
+}
+
+#[derive(PartialEq, Eq)]
+enum Phase {
+    NotOpened,
+    Open,
+    Over,
+}
+
+pub(crate) enum Stopped {
+    /// An earlier request with the same key has this result.
+    Replay(String),
+    Refused(types::Error),
+}
+
+impl Transaction {
+    pub(crate) fn new(connection: PooledConnection, scope: Scope, lookup: Option<Lookup>) -> Self {
+        Self { connection: Some(connection), scope, lookup, phase: Phase::NotOpened, stopped: None }
+    }
+
+    pub(crate) async fn query(&mut self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, DbError> {
+        if self.phase != Phase::NotOpened {
+            let connection = self.connection()?;
+            let statement = connection.prepare(sql).await?;
+            return Ok(connection.client.query(&statement, params).await?);
+        }
+        let statement = self.connection()?.prepare(sql).await?;
+        self.phase = Phase::Open;
+        let connection = self.connection()?;
+        let lookup = self.lookup.as_ref();
+        let opened = connection
+            .scoped(self.scope, async {
+                let first = connection.client.query(&statement, params);
+                Ok(match lookup {
+                    None => {
+                        let (begun, rows) = futures::join!(connection.client.batch_execute("BEGIN"), first);
+                        (begun, Ok(Earlier::Nothing), rows)
+                    }
+                    Some(lookup) => {
+                        let begin = connection.client.batch_execute("BEGIN");
+                        futures::join!(begin, lookup.run(connection), first)
+                    }
+                })
+            })
+            .await;
+        let (begun, earlier, rows) = opened?;
+        begun?;
+        match earlier {
+            Ok(Earlier::Nothing) => Ok(rows?),
+            Ok(Earlier::Result(result)) => Err(self.stop(Stopped::Replay(result))),
+            Err(error) => Err(self.stop(Stopped::Refused(error))),
+        }
+    }
+
+    /// Runs the last statements and COMMIT in one packet. If a statement fails, PostgreSQL turns COMMIT into ROLLBACK
+    /// and the statement's error is ours.
+    pub(crate) async fn commit_after(&mut self, last: &[(&'static str, Params<'_>)]) -> Result<u64, DbError> {
+        if self.phase == Phase::NotOpened {
+            self.query("SELECT", &[]).await?;
+        }
+        let connection = self.connection()?;
+        let mut statements = Vec::with_capacity(last.len());
+        for (sql, params) in last {
+            statements.push((connection.prepare(sql).await?, *params));
+        }
+        let writes = futures::future::join_all(
+            statements.iter().map(|(statement, params)| connection.client.execute(statement, params)),
+        );
+        let (written, committed) = futures::join!(writes, connection.client.batch_execute("COMMIT"));
+        let mut rows = 0;
+        for result in written {
+            match result {
+                Ok(count) => rows += count,
+                Err(error) => {
+                    let lost = crate::error::connection_lost(&error);
+                    self.close(!lost);
+                    return Err(if lost { DbError::CommitUnknown(error) } else { error.into() });
+                }
+            }
+        }
+        match committed {
+            Ok(()) => {
+                self.close(true);
+                Ok(rows)
+            }
+            Err(error) if crate::error::connection_lost(&error) => {
+                self.close(false);
+                Err(DbError::CommitUnknown(error))
+            }
+            Err(error) => {
+                self.close(true);
+                Err(error.into())
+            }
+        }
+    }
+
+    pub(crate) async fn rollback(&mut self) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        let fine = match self.connection.as_ref() {
+            Some(connection) => connection.client.batch_execute("ROLLBACK").await.is_ok(),
+            None => false,
+        };
+        self.close(fine);
+    }
+
+    fn stop(&mut self, why: Stopped) -> DbError {
+        self.stopped = Some(why);
+        DbError::Unexpected("the transaction was stopped before its first statement".to_owned())
+    }
+
+    fn close(&mut self, reusable: bool) {
+        self.phase = Phase::Over;
+        if let (false, Some(connection)) = (reusable, self.connection.take()) {
+            drop(deadpool::managed::Object::take(connection));
+        }
+    }
+
+    fn connection(&self) -> Result<&crate::pool::Connection, DbError> {
+        match (&self.connection, &self.phase) {
+            (Some(connection), Phase::NotOpened | Phase::Open) => Ok(connection),
+            _ => Err(DbError::Unexpected("the transaction is over".to_owned())),
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if self.phase == Phase::Open {
+            self.close(false);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Durable consumers: each event at least once, in order, from where the last one stopped.
+//!
+//! The position is kept in PostgreSQL beside a lease token. A worker that lost its lease (it slept, the database was
+//! away) finds its token outdated when it tries to advance, and starts over: the event is seen twice, never lost. An
+//! event that keeps failing is parked where operators see it, so that it blocks nobody behind it.
+
+use std::time::Duration;
+
+use db::settings::Settings;
+use db::{DbError, Internal};
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+use types::{Clock, Timestamp};
+
+use crate::feed::{Feed, read_after};
+use crate::log_event::LogEvent;
+use crate::settings::{CONSUMER_ATTEMPTS_MAX, CONSUMER_BACKOFF_MS, CONSUMER_LEASE_SECONDS, SWEEP_MS};
+use crate::store;
+
+/// Why a batch stopped: events before `position` were handled, the one at it was not.
+#[derive(Debug)]
+pub struct HandleError {
+    pub position: i64,
+    pub error: String,
+    /// The other side is away: keep trying, this event is not to blame.
+    pub unavailable: bool,
+}
+
+/// Someone who handles events outside the database's transaction.
+pub trait Consumer: Send + Sync {
+    /// Names its position; never changes.
+    fn name(&self) -> &'static str;
+
+    /// Handles events in order. May see one again after a crash: must drop duplicates by id or position.
+    fn handle<'a>(&'a self, events: &'a [LogEvent]) -> BoxFuture<'a, Result<(), HandleError>>;
+
+    /// Called after taking the lease, with the position kept: a consumer whose target lost data says where to go back to.
+    fn resume<'a>(&'a self, position: i64) -> BoxFuture<'a, i64> {
+        Box::pin(async move { position })
+    }
+}
+
+const BATCH: i64 = 500;
+// fixed: upper end of the backoff; longer only hides that someone should look
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+
+struct Place {
+    token: i64,
+    position: i64,
+    at: Timestamp,
+    attempts: i32,
+}
+
+/// Runs a consumer until told to stop. Any number of replicas may run it; one works at a time.
+pub async fn run(
+    consumer: &dyn Consumer,
+    internal: &Internal,
+    feed: &Feed,
+    clock: &dyn Clock,
+    settings: &Settings,
+    stop: CancellationToken,
+) {
+    let worker = Worker { consumer, internal, feed, clock, settings };
+    while !stop.is_cancelled() {
+        match worker.take().await {
+            Ok(Some(place)) => {
+                let token = place.token;
+                if let Err(error) = worker.work(place, &stop).await {
+                    tracing::warn!(consumer = consumer.name(), %error, "consumer lost its place, will take it again");
+                }
+                // A clean hand-over: the next replica need not wait for the lease to run out.
+                let freed = internal
+                    .bookkeeping_one(&["spine.consumer"], store::CONSUMER_FREE, &[&consumer.name(), &token])
+                    .await;
+                if let Err(error) = freed {
+                    tracing::debug!(consumer = consumer.name(), %error, "lease left to run out");
+                }
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(consumer = consumer.name(), %error, "consumer cannot take its place yet")
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(SWEEP_MS.millis(settings)) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}
+
+struct Worker<'a> {
+    consumer: &'a dyn Consumer,
+    internal: &'a Internal,
+    feed: &'a Feed,
+    clock: &'a dyn Clock,
+    settings: &'a Settings,
+}
+
+impl Worker<'_> {
+    async fn take(&self) -> Result<Option<Place>, DbError> {
+        let name = self.consumer.name();
+        self.internal.bookkeeping_one(&["spine.consumer"], store::CONSUMER_ADD, &[&name, &0i64]).await?;
+        let rows = self
+            .internal
+            .bookkeeping_one(&["spine.consumer"], store::CONSUMER_TAKE, &[&name, &self.lease_seconds()])
+            .await?;
+        Ok(rows.first().map(|row| Place {
+            token: row.get(0),
+            position: row.get(1),
+            at: Timestamp::UNIX_EPOCH,
+            attempts: row.get(3),
+        }))
+    }
+
+    async fn work(&self, mut place: Place, stop: &CancellationToken) -> Result<(), DbError> {
+        place.position = self.consumer.resume(place.position).await;
+        let mut head = self.feed.watch();
+        while !stop.is_cancelled() {
+            let events = match self.feed.after(place.position) {
+                Some(events) => {
+                    events.iter().take(BATCH as usize).map(|event| LogEvent::clone(event)).collect()
+                }
+                None => read_after(self.internal, place.position, place.at, BATCH).await?,
+            };
+            if events.is_empty() {
+                self.renew(&place).await?;
+                let idle = Duration::from_secs_f64(self.lease_seconds() / 3.0);
+                tokio::select! {
+                    waited = tokio::time::timeout(idle, head.wait_for(|head| head.position > place.position)) => {
+                        if let Ok(Err(_)) = waited { return Ok(()); }
+                    }
+                    () = stop.cancelled() => {}
+                }
+                continue;
+            }
+            self.handle(&mut place, &events, stop).await?;
+        }
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        place: &mut Place,
+        events: &[LogEvent],
+        stop: &CancellationToken,
+    ) -> Result<(), DbError> {
+        let Err(failure) = self.consumer.handle(events).await else {
+            return self.advance(place, events.last()).await;
+        };
+        // Keep what was handled before the failure.
+        let done = events.iter().take_while(|event| event.position < failure.position).last();
+        self.advance(place, done).await?;
+        place.attempts += 1;
+        let limit = i32::try_from(self.settings.get(&CONSUMER_ATTEMPTS_MAX)).unwrap_or(i32::MAX);
+        let culprit = events.iter().find(|event| event.position == failure.position);
+        if let (false, Some(event)) = (failure.unavailable || place.attempts < limit, culprit) {
+            self.park(event, &failure.error, place.attempts).await?;
+            return self.advance(place, Some(event)).await;
+        }
+        tracing::warn!(
+            consumer = self.consumer.name(),
+            position = failure.position,
+            attempt = place.attempts,
+            error = failure.error,
+            "event not handled, will try again"
+        );
+        self.renew(place).await?;
+        let pause = CONSUMER_BACKOFF_MS.millis(self.settings)
+            * 2u32.saturating_pow(place.attempts.clamp(1, 8).unsigned_abs() - 1);
+        tokio::select! {
+            () = tokio::time::sleep(pause.min(BACKOFF_MAX).min(Duration::from_secs_f64(self.lease_seconds() / 2.0))) => {}
+            () = stop.cancelled() => {}
+        }
+        Ok(())
+    }
+
+    async fn advance(&self, place: &mut Place, to: Option<&LogEvent>) -> Result<(), DbError> {
+        let Some(event) = to else { return Ok(()) };
+        let name = self.consumer.name();
+        let rows = self
+            .internal
+            .bookkeeping_one(
+                &["spine.consumer"],
+                store::CONSUMER_ADVANCE,
+                &[&name, &place.token, &event.position, &event.sequenced_at, &self.lease_seconds()],
+            )
+            .await?;
+        if rows.is_empty() {
+            return Err(DbError::Unexpected("the lease was taken over by another worker".to_owned()));
+        }
+        (place.position, place.at, place.attempts) = (event.position, event.sequenced_at, 0);
+        metrics::gauge!("gpuaas_consumer_position", "consumer" => name).set(event.position as f64);
+        Ok(())
+    }
+
+    async fn renew(&self, place: &Place) -> Result<(), DbError> {
+        let params: db::Params<'_> =
+            &[&self.consumer.name(), &place.token, &self.lease_seconds(), &place.attempts];
+        let rows = self.internal.bookkeeping_one(&["spine.consumer"], store::CONSUMER_RENEW, params).await?;
+        if rows.is_empty() {
+            return Err(DbError::Unexpected("the lease was taken over by another worker".to_owned()));
+        }
+        Ok(())
+    }
+
+    async fn park(&self, event: &LogEvent, error: &str, attempts: i32) -> Result<(), DbError> {
+        let name = self.consumer.name();
+        tracing::error!(consumer = name, position = event.position, event = %event.id, error, "event parked");
+        metrics::counter!("gpuaas_events_parked_total", "consumer" => name).increment(1);
+        let params: db::Params<'_> = &[
+            &name,
+            &event.position,
+            event.id.as_uuid(),
+            &event.event_type,
+            &error,
+            &attempts,
+            &self.clock.now(),
+        ];
+        self.internal.bookkeeping_one(&["spine.parked_event"], store::PARK, params).await.map(drop)
+    }
+
+    fn lease_seconds(&self) -> f64 {
+        CONSUMER_LEASE_SECONDS.seconds(self.settings).as_secs_f64()
+    }
+}

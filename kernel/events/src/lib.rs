@@ -1,0 +1,37 @@
+//! What happened, in one order, for everyone.
+//!
+//! Events are written to the outbox in the transaction that changed the state. A sequencer gives them gapless
+//! positions in `spine.log`; from then on that position is all anyone needs: SSE cursors, durable consumers,
+//! projections and the relay to NATS keep nothing else. PostgreSQL is the log; NATS is only a fan-out.
+//!
+//! Invariants
+//! - Positions are gapless and never change. An event gets its position only when every transaction that began
+//!   before its own has ended, so a reader at position N has seen all there will ever be up to N.
+//! - A consumer's position moves in PostgreSQL, guarded by a lease token: two workers never both advance it.
+//! - Waiting for events holds no database connection: one reader per process feeds a bounded ring.
+
+mod asyncapi;
+mod consumer;
+mod feed;
+mod log_event;
+mod projection;
+mod sequencer;
+mod settings;
+mod store;
+mod wait;
+
+pub use asyncapi::document as asyncapi_document;
+pub use consumer::{Consumer, HandleError, run as run_consumer};
+pub use feed::{CURSOR_EXPIRED, EventCursor, Feed, Filter, INVALID_CURSOR};
+pub use log_event::{CloudEvent, EventId, LogEvent};
+pub use projection::{Projection, rebuild, run as run_projection};
+pub use sequencer::Sequencer;
+pub use settings::{LOG_RETENTION_SECONDS, OUTBOX_RETENTION_SECONDS, SETTINGS};
+pub use wait::wait_until;
+
+use types::ErrorCode;
+
+/// The codes this crate can produce, for the catalogue.
+pub fn catalogue() -> Vec<&'static ErrorCode> {
+    vec![&CURSOR_EXPIRED, &INVALID_CURSOR]
+}

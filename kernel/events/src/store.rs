@@ -1,0 +1,72 @@
+//! All statements on the log, the sequencer's mark, consumers and parked events.
+
+/// The sequencer's mark, and whether this transaction may move it. An advisory lock, not a row lock: a row lock would
+/// give this transaction an id early, and hold back its own horizon and everybody else's.
+pub(crate) const SEQUENCER_TAKE: &str = "
+SELECT pg_try_advisory_xact_lock(7305804402461438), last_position, done_xid::text, done_id FROM spine.sequencer";
+
+/// Moves final events from the outbox to the log. Final: their transaction is older than every running one.
+pub(crate) const SEQUENCER_STEP: &str = "
+WITH batch AS (
+    SELECT xid, id, at, org_id, project_id, type, subject, generation, data, correlation_id, causation_id, traceparent,
+           row_number() OVER (ORDER BY xid, id) AS n
+    FROM (
+        SELECT * FROM spine.outbox
+        WHERE xid >= $2::text::xid8 AND (xid, id) > ($2::text::xid8, $3)
+          AND xid < pg_snapshot_xmin(pg_current_snapshot())
+        ORDER BY xid, id LIMIT $4
+    ) AS ready
+), tail AS (
+    SELECT xid, id, n FROM batch ORDER BY n DESC LIMIT 1
+), mark AS (
+    UPDATE spine.sequencer SET last_position = last_position + tail.n, last_at = greatest(last_at, $5),
+           done_xid = tail.xid, done_id = tail.id
+    FROM tail WHERE last_position = $1
+    RETURNING last_at, epoch
+), moved AS (
+    INSERT INTO spine.log (position, sequenced_at, epoch, id, at, org_id, project_id, type, subject, generation, data,
+                           correlation_id, causation_id, traceparent)
+    SELECT $1 + n, mark.last_at, mark.epoch, id, at, org_id, project_id, type, subject, generation, data,
+           correlation_id, causation_id, traceparent
+    FROM batch, mark
+)
+SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM mark)";
+
+pub(crate) const HEAD: &str = "
+SELECT last_position, epoch, greatest(last_at, 'epoch'::timestamptz) FROM spine.sequencer";
+
+/// The time bound prunes partitions: positions and `sequenced_at` grow together.
+pub(crate) const EVENTS_AFTER: &str = "
+SELECT position, sequenced_at, epoch, id, at, org_id, project_id, type, subject, generation, data::text,
+       correlation_id, causation_id, traceparent
+FROM spine.log WHERE position > $1 AND sequenced_at >= $2 ORDER BY position LIMIT $3";
+
+pub(crate) const OLDEST: &str = "SELECT position FROM spine.log ORDER BY position LIMIT 1";
+
+pub(crate) const CONSUMER_ADD: &str =
+    "INSERT INTO spine.consumer (name, position) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+
+pub(crate) const CONSUMER_TAKE: &str = "
+UPDATE spine.consumer SET lease_token = lease_token + 1, lease_until = clock_timestamp() + make_interval(secs => $2)
+WHERE name = $1 AND lease_until < clock_timestamp()
+RETURNING lease_token, position, position_at, attempts";
+
+pub(crate) const CONSUMER_ADVANCE: &str = "
+UPDATE spine.consumer SET position = $3, position_at = $4, attempts = 0, updated_at = clock_timestamp(),
+       lease_until = clock_timestamp() + make_interval(secs => $5)
+WHERE name = $1 AND lease_token = $2 RETURNING position";
+
+pub(crate) const CONSUMER_RENEW: &str = "
+UPDATE spine.consumer SET lease_until = clock_timestamp() + make_interval(secs => $3), attempts = $4
+WHERE name = $1 AND lease_token = $2 RETURNING position";
+
+pub(crate) const CONSUMER_FREE: &str =
+    "UPDATE spine.consumer SET lease_until = '-infinity' WHERE name = $1 AND lease_token = $2";
+
+pub(crate) const CONSUMER_RESET: &str = "
+UPDATE spine.consumer SET position = $2, position_at = $3, lease_token = lease_token + 1, lease_until = '-infinity'
+WHERE name = $1";
+
+pub(crate) const PARK: &str = "
+INSERT INTO spine.parked_event (consumer, position, event_id, type, error, attempts, parked_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (consumer, position) DO NOTHING";

@@ -1,0 +1,46 @@
+//! All statements on `spine.flow`. Leases are measured by the database's clock, schedules by the injected one.
+
+pub(crate) const START: &str = "
+INSERT INTO spine.flow (id, kind, key, org_id, state, data, wake_at, entered_at, deadline_at, correlation_id, causation_id,
+                        traceparent, created_at)
+VALUES ($1, $2, $3, $4, $5, $6::text::json, $7, $7, $8, $9, $10, $11, $7)
+ON CONFLICT (kind, key) WHERE done_at IS NULL DO UPDATE SET wake_at = least(spine.flow.wake_at, $7)
+RETURNING id";
+
+pub(crate) const WAKE: &str = "
+UPDATE spine.flow SET wake_at = $3 WHERE kind = $1 AND key = $2 AND done_at IS NULL AND wake_at > $3";
+
+/// Leases due rows in one statement; rows another worker is looking at are skipped.
+pub(crate) const LEASE: &str = "
+UPDATE spine.flow SET lease_token = lease_token + 1, lease_until = clock_timestamp() + make_interval(secs => $3)
+WHERE id IN (
+    SELECT id FROM spine.flow
+    WHERE kind = $1 AND done_at IS NULL AND wake_at <= $2 AND lease_until < clock_timestamp()
+    ORDER BY wake_at LIMIT $4 FOR UPDATE SKIP LOCKED)
+RETURNING id, key, org_id, state, data::text, generation, lease_token, attempts, correlation_id, traceparent, entered_at, deadline_at";
+
+/// A transition. The generation moves with every one, so a stale worker's update finds no row.
+pub(crate) const ADVANCE: &str = "
+UPDATE spine.flow SET state = $4, generation = generation + 1, entered_at = $5, deadline_at = $6, attempts = 0,
+       last_error = NULL, waiting_for = NULL
+WHERE id = $1 AND lease_token = $2 AND generation = $3 AND done_at IS NULL
+RETURNING generation";
+
+pub(crate) const WAIT: &str = "
+UPDATE spine.flow SET wake_at = $4, waiting_for = $5, attempts = $6, last_error = $7, lease_until = '-infinity'
+WHERE id = $1 AND lease_token = $2 AND generation = $3 AND done_at IS NULL
+RETURNING generation";
+
+pub(crate) const DONE: &str = "
+UPDATE spine.flow SET done_at = $4, waiting_for = NULL, last_error = NULL, lease_until = '-infinity', generation = generation + 1
+WHERE id = $1 AND lease_token = $2 AND generation = $3 AND done_at IS NULL
+RETURNING generation";
+
+pub(crate) const RENEW: &str = "
+UPDATE spine.flow SET lease_until = clock_timestamp() + make_interval(secs => $3)
+WHERE id = $1 AND lease_token = $2 AND done_at IS NULL RETURNING id";
+
+pub(crate) const FORGET_DONE: &str = "DELETE FROM spine.flow WHERE done_at < $1";
+
+pub(crate) const OVERDUE: &str = "
+SELECT state, count(*) FROM spine.flow WHERE kind = $1 AND done_at IS NULL AND deadline_at < $2 GROUP BY state";

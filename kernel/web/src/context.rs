@@ -1,0 +1,106 @@
+//! Who is calling, and under which ids their request runs.
+
+use std::sync::Arc;
+
+use authz::{Actor, Context, CorrelationId, Idempotency, Standing};
+use aws_lc_rs::digest;
+use axum::http::request::Parts;
+use futures::future::BoxFuture;
+use types::{IdMaker, Result};
+use uuid::Uuid;
+
+use crate::input::INVALID_REQUEST;
+use crate::operation::OperationInfo;
+
+/// Who a credential belongs to.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    pub actor: Actor,
+    pub standing: Arc<Standing>,
+    /// The organization the credential was made in, if any.
+    pub home: Option<Uuid>,
+}
+
+impl Identity {
+    pub fn anonymous() -> Self {
+        Self { actor: Actor::anonymous(), standing: Arc::default(), home: None }
+    }
+}
+
+/// Tells who is calling from the request's head. No credential is an anonymous caller; a wrong one is an error.
+pub trait Authenticator: Send + Sync + 'static {
+    fn identify<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Identity>>;
+}
+
+pub(crate) const CORRELATION_HEADER: &str = "x-correlation-id";
+const IDEMPOTENCY_HEADER: &str = "idempotency-key";
+// fixed: part of the API's contract
+const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+
+/// The caller's correlation id if it has our form, else a new one: a foreign text never reaches our logs.
+pub(crate) fn correlation(head: &Parts, ids: &IdMaker) -> CorrelationId {
+    head.headers
+        .get(CORRELATION_HEADER)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_else(|| ids.make())
+}
+
+pub(crate) fn context(identity: &Identity, correlation_id: CorrelationId, head: &Parts) -> Context {
+    let mut context = Context::new(identity.actor.clone(), correlation_id);
+    context.standing = Arc::clone(&identity.standing);
+    context.traceparent = head
+        .headers
+        .get("traceparent")
+        .and_then(|value| value.to_str().ok())
+        .filter(|text| is_traceparent(text))
+        .map(str::to_owned);
+    context
+}
+
+/// `00-<32 hex>-<16 hex>-<2 hex>`, nothing else.
+fn is_traceparent(text: &str) -> bool {
+    let lengths = [2, 32, 16, 2];
+    let parts: Vec<&str> = text.split('-').collect();
+    parts.len() == 4
+        && parts[0] == "00"
+        && parts.iter().zip(lengths).all(|(part, length)| {
+            part.len() == length && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        })
+}
+
+/// The caller's promise about retries, bound to path and body.
+pub(crate) fn idempotency(
+    head: &Parts,
+    operation: &OperationInfo,
+    body: &[u8],
+) -> Result<Option<Idempotency>> {
+    let Some(value) = head.headers.get(IDEMPOTENCY_HEADER) else { return Ok(None) };
+    let key = value.as_bytes();
+    if key.is_empty() || key.len() > IDEMPOTENCY_KEY_CHARS_MAX || !key.iter().all(u8::is_ascii_graphic) {
+        return Err(INVALID_REQUEST.error(format!(
+            "Idempotency-Key: 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters without spaces are allowed"
+        )));
+    }
+    Ok(Some(Idempotency {
+        operation: operation.id,
+        key_hash: sha256(&[key]),
+        body_hash: sha256(&[
+            head.uri.path().as_bytes(),
+            b"\n",
+            head.uri.query().unwrap_or("").as_bytes(),
+            b"\n",
+            body,
+        ]),
+    }))
+}
+
+fn sha256(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hash = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        hash.update(part);
+    }
+    let mut bytes = [0u8; 32];
+    bytes.copy_from_slice(hash.finish().as_ref());
+    bytes
+}

@@ -1,0 +1,314 @@
+//! A request's way from the socket to its handler and back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use authz::{Context, CorrelationId};
+use axum::Router;
+use axum::extract::{RawPathParams, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::IntoResponse as _;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use serde_json::json;
+use tracing::Instrument as _;
+use types::{Error, IdMaker, Result};
+
+use crate::context::{self, Authenticator, CORRELATION_HEADER, Identity};
+use crate::input::RawInput;
+use crate::limits::{self, Limits};
+use crate::operation::{Endpoint, Kind, OperationInfo};
+use crate::problem::{self, to_response};
+
+/// What stands before every endpoint.
+pub struct Gate {
+    authenticator: Arc<dyn Authenticator>,
+    limits: Limits,
+    ids: IdMaker,
+    at_once: AtomicUsize,
+}
+
+impl Gate {
+    pub fn new(authenticator: Arc<dyn Authenticator>, limits: Limits, ids: IdMaker) -> Arc<Self> {
+        Arc::new(Self { authenticator, limits, ids, at_once: AtomicUsize::new(0) })
+    }
+}
+
+/// Routes for all endpoints, plus the answers for paths and methods nobody declared.
+pub fn router(endpoints: &[Endpoint], gate: &Arc<Gate>) -> Router {
+    let mut by_path: BTreeMap<&'static str, MethodRouter> = BTreeMap::new();
+    for endpoint in endpoints {
+        let route = by_path
+            .remove(endpoint.info.path)
+            .unwrap_or_else(|| refuse_method(endpoints, endpoint.info.path, gate));
+        by_path.insert(endpoint.info.path, add(route, endpoint.clone(), Arc::clone(gate)));
+    }
+    let mut router = Router::new();
+    for (path, route) in by_path {
+        router = router.route(path, route);
+    }
+    let gate = Arc::clone(gate);
+    router.fallback(async move |request: Request| {
+        let correlation = context::correlation(&request.into_parts().0, &gate.ids);
+        finish(
+            to_response(&problem::NO_SUCH_ROUTE.error("no operation has this path"), Some(correlation)),
+            correlation,
+        )
+    })
+}
+
+fn add(route: MethodRouter, endpoint: Endpoint, gate: Arc<Gate>) -> MethodRouter {
+    // Every method of the registry converts; GET for the impossible rest, which the registry's test would catch.
+    let filter = MethodFilter::try_from(endpoint.info.method.clone()).unwrap_or(MethodFilter::GET);
+    let endpoint = Arc::new(endpoint);
+    route.merge(on(filter, async move |path: RawPathParams, request: Request| {
+        serve(&gate, &endpoint, path, request).await
+    }))
+}
+
+fn refuse_method(endpoints: &[Endpoint], path: &'static str, gate: &Arc<Gate>) -> MethodRouter {
+    let allowed: Vec<&str> = endpoints
+        .iter()
+        .filter(|other| other.info.path == path)
+        .map(|other| other.info.method.as_str())
+        .collect();
+    let allowed = allowed.join(", ");
+    let gate = Arc::clone(gate);
+    MethodRouter::new().fallback(async move |request: Request| {
+        let (head, _) = request.into_parts();
+        let correlation = context::correlation(&head, &gate.ids);
+        let error =
+            problem::METHOD_NOT_ALLOWED.error(format!("{} is not offered here, only {allowed}", head.method));
+        let mut response = finish(to_response(&error, Some(correlation)), correlation);
+        if let Ok(value) = HeaderValue::try_from(allowed.as_str()) {
+            response.headers_mut().insert(header::ALLOW, value);
+        }
+        response
+    })
+}
+
+async fn serve(
+    gate: &Arc<Gate>,
+    endpoint: &Arc<Endpoint>,
+    path: RawPathParams,
+    request: Request,
+) -> crate::Response {
+    let started = Instant::now();
+    let (head, body) = request.into_parts();
+    let correlation = context::correlation(&head, &gate.ids);
+    let span = tracing::info_span!("request", operation = endpoint.info.id, correlation_id = %correlation);
+    let if_none_match = head.headers.get(header::IF_NONE_MATCH).cloned();
+    let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let result = answer(gate, endpoint, head, path, body, correlation).instrument(span.clone()).await;
+    let response = match result {
+        Ok(response) => not_modified(response, if_none_match.as_ref()),
+        Err(error) => to_response(&error, Some(correlation)).with_cause(error),
+    };
+    note(&span, endpoint, &response, started);
+    finish(response, correlation)
+}
+
+async fn answer(
+    gate: &Arc<Gate>,
+    endpoint: &Arc<Endpoint>,
+    head: axum::http::request::Parts,
+    path: Vec<(String, String)>,
+    body: axum::body::Body,
+    correlation: CorrelationId,
+) -> Result<crate::Response> {
+    let settings = gate.limits.settings();
+    let _place = Place::take(&gate.at_once, settings.get(&limits::REQUESTS_AT_ONCE_MAX))?;
+    let identity = gate.authenticator.identify(&head).await?;
+    if endpoint.info.permission.is_some() && identity.actor.is_anonymous() {
+        return Err(authz::UNAUTHENTICATED.error("this needs a signed-in caller"));
+    }
+    gate.limits.check(endpoint.info.rate, &caller_key(&identity, &head))?;
+    let mut context = context::context(&identity, correlation, &head);
+    let time = limits::REQUEST_SECONDS_MAX.seconds(settings);
+    let body = if endpoint.info.mutates() { read_body(body, gate, time).await? } else { Bytes::new() };
+    if endpoint.info.method == Method::POST {
+        context.idempotency = context::idempotency(&head, &endpoint.info, &body)?;
+    }
+    let trail_of = context.clone();
+    let input = RawInput {
+        context,
+        home: identity.home,
+        path,
+        query: head.uri.query().map(str::to_owned),
+        headers: head.headers,
+        body,
+    };
+    let response = run(endpoint, input, time, settings).await?;
+    keep_promises(&endpoint.info, &trail_of, &response)?;
+    Ok(response)
+}
+
+/// A change goes on when its client hangs up or its time is over; only the reply is lost, and a retry with the same
+/// idempotency key gets it.
+async fn run(
+    endpoint: &Arc<Endpoint>,
+    input: RawInput,
+    time: Duration,
+    settings: &db::Settings,
+) -> Result<crate::Response> {
+    let late = || limits::REQUEST_TIMEOUT.error("no answer within the time limit");
+    let work = (endpoint.handler)(input);
+    if endpoint.info.mutates() {
+        let task = tokio::spawn(work.in_current_span());
+        return match tokio::time::timeout(time, task).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(error)) => {
+                Err(problem::BROKEN_CONTRACT.error("the request's task ended abnormally").caused_by(error))
+            }
+            Err(_) => Err(late()),
+        };
+    }
+    let time = time + limits::WAIT_SECONDS_MAX.seconds(settings);
+    tokio::time::timeout(time, work).await.unwrap_or_else(|_| Err(late()))
+}
+
+/// Did the handler do what its declaration says? See the crate's invariants.
+fn keep_promises(info: &OperationInfo, context: &Context, response: &crate::Response) -> Result<()> {
+    if !response.status().is_success() {
+        return Ok(());
+    }
+    if let Some(permission) = info.permission
+        && !context.trail.has_decision(permission.name)
+    {
+        return Err(problem::BROKEN_CONTRACT
+            .error(format!("{} answered without asking for {}", info.id, permission.name)));
+    }
+    let recorded = context.trail.recorded();
+    let fine = match info.audit {
+        Some(action) => recorded.is_empty() || recorded.iter().any(|name| name == action),
+        None => recorded.is_empty() || info.mutates(),
+    };
+    if fine {
+        return Ok(());
+    }
+    Err(problem::BROKEN_CONTRACT
+        .error(format!("{} recorded {recorded:?}, but declares {:?}", info.id, info.audit)))
+}
+
+async fn read_body(body: axum::body::Body, gate: &Gate, time: Duration) -> Result<Bytes> {
+    let limit = gate.limits.settings().get(&limits::BODY_BYTES_MAX) as usize;
+    let limited = http_body_util::Limited::new(body, limit);
+    match tokio::time::timeout(time, limited.collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(limits::BODY_TOO_LARGE
+            .error(format!("the body has more than {limit} bytes"))
+            .with_details(json!({"bytes_max": limit}))),
+        Ok(Err(error)) => {
+            Err(crate::input::INVALID_REQUEST.error("the body ended early or is garbled").caused_by(error))
+        }
+        Err(_) => Err(limits::REQUEST_TIMEOUT.error("the body did not arrive within the time limit")),
+    }
+}
+
+/// Signed-in callers are counted by who they are, others by where they come from.
+fn caller_key(identity: &Identity, head: &axum::http::request::Parts) -> String {
+    if !identity.actor.is_anonymous() {
+        return identity.actor.subject.id.clone();
+    }
+    head.extensions
+        .get::<axum::extract::ConnectInfo<std::net::SocketAddr>>()
+        .map_or_else(|| "unknown".to_owned(), |peer| peer.0.ip().to_string())
+}
+
+fn not_modified(response: crate::Response, if_none_match: Option<&HeaderValue>) -> crate::Response {
+    let Some(etag) = response.headers().get(header::ETAG) else { return response };
+    if response.status() != StatusCode::OK || if_none_match != Some(etag) {
+        return response;
+    }
+    let headers = HeaderMap::from_iter([(header::ETAG, etag.clone())]);
+    (StatusCode::NOT_MODIFIED, headers).into_response()
+}
+
+/// The error behind a problem response, for the log.
+#[derive(Clone)]
+struct Cause(Arc<Error>);
+
+trait WithCause {
+    fn with_cause(self, error: Error) -> Self;
+}
+
+impl WithCause for crate::Response {
+    fn with_cause(mut self, error: Error) -> Self {
+        self.extensions_mut().insert(Cause(Arc::new(error)));
+        self
+    }
+}
+
+/// One log line and the metrics of one request.
+fn note(span: &tracing::Span, endpoint: &Endpoint, response: &crate::Response, started: Instant) {
+    let status = response.status();
+    let elapsed = started.elapsed();
+    let operation = endpoint.info.id;
+    metrics::counter!("gpuaas_http_requests_total", "operation" => operation, "status" => status_label(status)).increment(1);
+    if endpoint.info.kind == Kind::Json {
+        metrics::histogram!("gpuaas_http_request_seconds", "operation" => operation)
+            .record(elapsed.as_secs_f64());
+    }
+    let _entered = span.enter();
+    let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+    match response.extensions().get::<Cause>() {
+        Some(Cause(error)) if status.is_server_error() => {
+            tracing::error!(status = status.as_u16(), elapsed_us, error = ?error, "request failed");
+        }
+        Some(Cause(error)) => {
+            tracing::info!(status = status.as_u16(), elapsed_us, error = %error, "request refused")
+        }
+        None => tracing::debug!(status = status.as_u16(), elapsed_us, "request answered"),
+    }
+}
+
+fn status_label(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
+}
+
+/// Headers every reply of the API carries.
+fn finish(mut response: crate::Response, correlation: CorrelationId) -> crate::Response {
+    const FIXED: [(HeaderName, &str); 5] = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    let headers = response.headers_mut();
+    for (name, value) in FIXED {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    if let Ok(value) = HeaderValue::try_from(correlation.to_string()) {
+        headers.insert(CORRELATION_HEADER, value);
+    }
+    response
+}
+
+/// One of the requests answered at once.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(at_once: &'a AtomicUsize, limit: u32) -> Result<Self> {
+        let before = at_once.fetch_add(1, Ordering::Relaxed);
+        let place = Self(at_once);
+        if before >= limit as usize {
+            return Err(limits::TOO_BUSY.error("too many requests at once").with_retry_after_ms(1_000));
+        }
+        Ok(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,40 @@
+//! HTTP, once: the endpoint registry and the manners every endpoint shares.
+//!
+//! A domain declares each operation in its `http.rs` with [`Operation`]: method, path, typed input and output,
+//! permission, audit action, errors, exposure. Routing, the OpenAPI document, the API browser, and later the CLI,
+//! SDKs and MCP tools are all made from that one declaration, so none of them can drift.
+//!
+//! What every request gets without its handler knowing: a correlation id, the caller's identity, limits on body,
+//! headers, time and rate, idempotency, ETags, problem+json errors with a catalogued code, security headers, metrics,
+//! and one log line. A mutating handler runs detached: a client that hangs up does not cancel a change.
+//!
+//! Invariants
+//! - A reply of 2xx from an operation that declares a permission is sent only if that very permission was decided on,
+//!   and from an operation that declares an audit action only if that action was recorded, nothing changed, or the
+//!   reply is a replay. Otherwise the reply is a 500 (`dispatch.rs`): a test that forgets either cannot be green.
+//! - Nothing here knows a domain.
+
+mod browser;
+mod context;
+mod dispatch;
+mod input;
+mod limits;
+mod openapi;
+mod operation;
+mod page;
+mod problem;
+mod sse;
+
+pub use browser::{ErrorPage, asset, page, pages, shell};
+pub use context::{Authenticator, Identity};
+pub use dispatch::{Gate, router};
+pub use input::PRECONDITION_FAILED;
+pub use limits::{Limits, SETTINGS, WAIT_SECONDS_MAX};
+pub use openapi::document;
+pub use operation::{Call, Endpoint, Exposure, Kind, Nothing, Operation, OperationInfo, RateClass, Reply};
+pub use page::{Page, page_limit};
+pub use problem::{Problem, catalogue, to_response};
+pub use sse::{SseEvent, stream_response};
+
+/// What handlers return for a stream: the finished response.
+pub type Response = axum::response::Response;

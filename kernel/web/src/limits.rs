@@ -1,0 +1,146 @@
+//! Limits on everything a caller can send, all of them settings.
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+
+use db::{Setting, SettingInfo, Settings};
+use governor::clock::{Clock as _, QuantaClock};
+use governor::state::keyed::DashMapStateStore;
+use governor::{Quota, RateLimiter};
+use types::{Error, ErrorCode, ErrorKind, Result};
+
+use crate::operation::RateClass;
+
+pub static BODY_TOO_LARGE: ErrorCode = ErrorCode::new(
+    "body_too_large",
+    ErrorKind::TooLarge,
+    "The body is larger than this server takes",
+    "Send less at once; the limit is in 'details'.",
+);
+pub static RATE_LIMITED: ErrorCode = ErrorCode::new(
+    "rate_limited",
+    ErrorKind::RateLimited,
+    "Too many requests",
+    "Wait for the time in Retry-After, then go on more slowly.",
+);
+pub static REQUEST_TIMEOUT: ErrorCode = ErrorCode::new(
+    "request_timeout",
+    ErrorKind::Timeout,
+    "The request took longer than allowed",
+    "Repeat it with the same Idempotency-Key: it is applied at most once.",
+);
+pub static TOO_BUSY: ErrorCode = ErrorCode::new(
+    "too_busy",
+    ErrorKind::Unavailable,
+    "The server is answering as many requests as it can",
+    "Nothing was changed. Try again after the time in Retry-After.",
+);
+
+pub static BODY_BYTES_MAX: Setting<u32> =
+    Setting::new("web.body_bytes_max", 1 << 20, "Largest request body, in bytes.").checked(|v| *v >= 1024);
+pub static REQUEST_SECONDS_MAX: Setting<u64> = Setting::new(
+    "web.request_seconds_max",
+    30,
+    "Longest time a request may take, in seconds; waiting (`?wait=`) comes on top.",
+)
+.checked(|v| *v >= 1);
+pub static REQUESTS_AT_ONCE_MAX: Setting<u32> = Setting::new(
+    "web.requests_at_once_max",
+    512,
+    "Requests answered at the same time by one replica; more get 503.",
+)
+.checked(|v| *v >= 1);
+pub static WAIT_SECONDS_MAX: Setting<u64> =
+    Setting::new("web.wait_seconds_max", 60, "Longest time `?wait=` may hold a request, in seconds.");
+pub static PAGE_LIMIT_DEFAULT: Setting<u32> =
+    Setting::new("web.page_limit_default", 50, "Items on a page when the caller does not say.")
+        .checked(|v| *v >= 1);
+pub static PAGE_LIMIT_MAX: Setting<u32> =
+    Setting::new("web.page_limit_max", 200, "Most items on a page.").checked(|v| *v >= 1);
+pub static READS_PER_SECOND: Setting<u32> =
+    Setting::new("web.reads_per_second", 2_000, "Reads a caller may make per second and replica.")
+        .checked(|v| *v >= 1);
+pub static WRITES_PER_SECOND: Setting<u32> =
+    Setting::new("web.writes_per_second", 500, "Changes a caller may make per second and replica.")
+        .checked(|v| *v >= 1);
+pub static GUESSES_PER_MINUTE: Setting<u32> =
+    Setting::new("web.guesses_per_minute", 60, "Sign-in attempts per minute, caller and replica.")
+        .checked(|v| *v >= 1);
+
+/// The settings of this crate, for the reference.
+pub static SETTINGS: fn() -> Vec<SettingInfo> = || {
+    vec![
+        BODY_BYTES_MAX.info(),
+        REQUEST_SECONDS_MAX.info(),
+        REQUESTS_AT_ONCE_MAX.info(),
+        WAIT_SECONDS_MAX.info(),
+        PAGE_LIMIT_DEFAULT.info(),
+        PAGE_LIMIT_MAX.info(),
+        READS_PER_SECOND.info(),
+        WRITES_PER_SECOND.info(),
+        GUESSES_PER_MINUTE.info(),
+    ]
+};
+
+/// A limiter and the rate it was made for.
+type Rated = (u32, Arc<Limiter>);
+type Limiter = RateLimiter<String, DashMapStateStore<String>, QuantaClock>;
+
+/// Rate limits per caller and class.
+pub struct Limits {
+    settings: Settings,
+    /// A changed setting makes a new one.
+    limiters: Mutex<[Option<Rated>; 3]>,
+}
+
+/// Callers remembered at once per class, before idle ones are forgotten.
+const CALLERS_MAX: usize = 50_000; // fixed: a bound on memory, not on callers
+
+impl Limits {
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, limiters: Mutex::default() }
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn check(&self, class: RateClass, caller: &str) -> Result<()> {
+        let limiter = self.limiter(class);
+        let Err(wait) = limiter.check_key(&caller.to_owned()) else { return Ok(()) };
+        let millis = wait.wait_time_from(QuantaClock::default().now()).as_millis();
+        Err(rate_limited(class, u64::try_from(millis).unwrap_or(u64::MAX)))
+    }
+
+    fn limiter(&self, class: RateClass) -> Arc<Limiter> {
+        let (slot, rate) = match class {
+            RateClass::Read => (0, self.settings.get(&READS_PER_SECOND)),
+            RateClass::Write => (1, self.settings.get(&WRITES_PER_SECOND)),
+            RateClass::Guess => (2, self.settings.get(&GUESSES_PER_MINUTE)),
+        };
+        let mut limiters = self.limiters.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((made_for, limiter)) = &limiters[slot]
+            && *made_for == rate
+        {
+            if limiter.len() > CALLERS_MAX {
+                limiter.retain_recent();
+            }
+            return Arc::clone(limiter);
+        }
+        let burst = NonZeroU32::new(rate).unwrap_or(NonZeroU32::MIN);
+        let quota =
+            if class == RateClass::Guess { Quota::per_minute(burst) } else { Quota::per_second(burst) };
+        let limiter = Arc::new(Limiter::dashmap_with_clock(quota, QuantaClock::default()));
+        limiters[slot] = Some((rate, Arc::clone(&limiter)));
+        limiter
+    }
+}
+
+fn rate_limited(class: RateClass, wait_ms: u64) -> Error {
+    let what = match class {
+        RateClass::Read => "reads",
+        RateClass::Write => "changes",
+        RateClass::Guess => "sign-in attempts",
+    };
+    RATE_LIMITED.error(format!("too many {what} in a short time")).with_retry_after_ms(wait_ms)
+}

@@ -1,0 +1,109 @@
+-- Organizations, projects, and the credentials of the embedded default.
+CREATE SCHEMA iam;
+GRANT USAGE ON SCHEMA iam TO ${app}, ${reader};
+
+CREATE TABLE iam.organization (
+    id          uuid        PRIMARY KEY,
+    org_id      uuid        NOT NULL GENERATED ALWAYS AS (id) STORED,
+    name        text        NOT NULL,
+    -- What makes two names the same: lower case of the normalised name.
+    name_key    text        NOT NULL COLLATE "C",
+    labels      jsonb       NOT NULL DEFAULT '{}',
+    state       text        NOT NULL COLLATE "C" CHECK (state IN ('active', 'archiving', 'archived')),
+    state_since timestamptz NOT NULL,
+    generation  bigint      NOT NULL DEFAULT 1,
+    created_at  timestamptz NOT NULL,
+    updated_at  timestamptz NOT NULL
+);
+CREATE UNIQUE INDEX organization_name_once ON iam.organization (name_key) WHERE state <> 'archived';
+
+CREATE TABLE iam.project (
+    id          uuid        PRIMARY KEY,
+    org_id      uuid        NOT NULL REFERENCES iam.organization (id),
+    name        text        NOT NULL,
+    name_key    text        NOT NULL COLLATE "C",
+    labels      jsonb       NOT NULL DEFAULT '{}',
+    state       text        NOT NULL COLLATE "C" CHECK (state IN ('active', 'archived')),
+    state_since timestamptz NOT NULL,
+    generation  bigint      NOT NULL DEFAULT 1,
+    created_at  timestamptz NOT NULL,
+    updated_at  timestamptz NOT NULL
+);
+CREATE UNIQUE INDEX project_name_once ON iam.project (org_id, name_key) WHERE state <> 'archived';
+CREATE INDEX project_by_org ON iam.project (org_id, id);
+
+-- The platform's own operators on the embedded default. People of tenants come with the identity provider.
+CREATE TABLE iam.operator (
+    id          uuid        PRIMARY KEY,
+    name        text        NOT NULL,
+    generation  bigint      NOT NULL DEFAULT 1,
+    created_at  timestamptz NOT NULL
+);
+
+-- Only hashes are kept; the key itself is shown once. org_id is empty for keys of the platform's operator.
+CREATE TABLE iam.api_key (
+    id          uuid        PRIMARY KEY,
+    org_id      uuid        REFERENCES iam.organization (id),
+    name        text        NOT NULL,
+    role        text        NOT NULL COLLATE "C",
+    key_hash    bytea       NOT NULL UNIQUE,
+    generation  bigint      NOT NULL DEFAULT 1,
+    created_at  timestamptz NOT NULL,
+    expires_at  timestamptz,
+    revoked_at  timestamptz
+);
+
+CREATE TABLE iam.sign_in_link (
+    code_hash   bytea       PRIMARY KEY,
+    operator_id uuid        NOT NULL REFERENCES iam.operator (id),
+    created_at  timestamptz NOT NULL,
+    expires_at  timestamptz NOT NULL,
+    used_at     timestamptz
+);
+
+CREATE TABLE iam.session (
+    id          uuid        PRIMARY KEY,
+    operator_id uuid        NOT NULL REFERENCES iam.operator (id),
+    token_hash  bytea       NOT NULL UNIQUE,
+    generation  bigint      NOT NULL DEFAULT 1,
+    created_at  timestamptz NOT NULL,
+    expires_at  timestamptz NOT NULL,
+    revoked_at  timestamptz
+);
+
+-- How many projects each organization has, for lists: derived from events, as of a position.
+CREATE TABLE iam.organization_summary (
+    org_id            uuid        PRIMARY KEY,
+    projects_active   bigint      NOT NULL,
+    projects_archived bigint      NOT NULL,
+    as_of_position    bigint      NOT NULL,
+    as_of             timestamptz NOT NULL
+);
+
+-- Tenants see their own rows; the platform scope sees all. An unset scope sees nothing.
+ALTER TABLE iam.organization         ENABLE ROW LEVEL SECURITY;
+ALTER TABLE iam.organization         FORCE ROW LEVEL SECURITY;
+ALTER TABLE iam.project              ENABLE ROW LEVEL SECURITY;
+ALTER TABLE iam.project              FORCE ROW LEVEL SECURITY;
+ALTER TABLE iam.api_key              ENABLE ROW LEVEL SECURITY;
+ALTER TABLE iam.api_key              FORCE ROW LEVEL SECURITY;
+ALTER TABLE iam.organization_summary ENABLE ROW LEVEL SECURITY;
+ALTER TABLE iam.organization_summary FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON iam.organization TO ${app}, ${reader} USING (
+    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
+    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+CREATE POLICY tenant ON iam.project TO ${app}, ${reader} USING (
+    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
+    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+CREATE POLICY tenant ON iam.api_key TO ${app}, ${reader} USING (
+    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
+    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+CREATE POLICY tenant ON iam.organization_summary TO ${app}, ${reader} USING (
+    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
+    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+-- Foreign-key checks run as the table's owner, whom FORCE binds as well.
+CREATE POLICY owner_checks ON iam.organization FOR SELECT TO ${owner} USING (true);
+
+GRANT SELECT, INSERT, UPDATE ON iam.organization, iam.project, iam.api_key, iam.operator, iam.sign_in_link, iam.session TO ${app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON iam.organization_summary TO ${app};
+GRANT SELECT ON iam.organization, iam.project, iam.organization_summary TO ${reader};

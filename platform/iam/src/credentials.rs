@@ -1,0 +1,259 @@
+//! Who is calling: API keys, browser sessions and one-time sign-in links.
+//!
+//! A credential is random text with a prefix that secret scanners know; only its SHA-256 is stored (it has 256 bits of
+//! its own, so a slow hash would add nothing). Look-ups are cached for a second: that is how long a revoked credential
+//! may live on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use authz::{Actor, ActorKind, Context, Resource, Standing, authorize};
+use aws_lc_rs::digest;
+use axum::http::request::Parts;
+use axum::http::{Method, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use db::{Change, Db, Internal, Setting, SettingInfo};
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use types::{Clock, Entropy, Kind as _, Result, Secret, Timestamp};
+use uuid::Uuid;
+use web::{Authenticator, Identity};
+
+use crate::events::{SessionCreated, SignInLinkCreated};
+use crate::model::*;
+use crate::policy::{PLATFORM_OPERATOR, SessionCreate, SignInLinkCreate};
+use crate::{Iam, store};
+
+pub const SESSION_COOKIE: &str = "gpuaas_session";
+/// Over TLS the prefix ties the cookie to this host and to HTTPS.
+const SECURE_SESSION_COOKIE: &str = "__Host-gpuaas_session";
+
+pub static SESSION_SECONDS: Setting<u64> =
+    Setting::new("iam.session_seconds", 12 * 3600, "How long a browser session lasts, in seconds.")
+        .checked(|v| *v >= 60);
+pub static SIGN_IN_LINK_SECONDS: Setting<u64> = Setting::new(
+    "iam.sign_in_link_seconds",
+    24 * 3600,
+    "How long a one-time sign-in link can be used, in seconds.",
+)
+.checked(|v| *v >= 60);
+
+pub fn settings() -> Vec<SettingInfo> {
+    vec![SESSION_SECONDS.info(), SIGN_IN_LINK_SECONDS.info()]
+}
+
+/// Kinds of credential, told apart by prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CredentialKind {
+    ApiKey,
+    Session,
+    SignInCode,
+}
+
+impl CredentialKind {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::ApiKey => "gpuaas_key_",
+            Self::Session => "gpuaas_ses_",
+            Self::SignInCode => "gpuaas_sic_",
+        }
+    }
+
+    pub(crate) fn make(self, entropy: &dyn Entropy) -> Secret {
+        let mut bytes = [0u8; 32];
+        entropy.fill(&mut bytes);
+        Secret::new(format!("{}{}", self.prefix(), URL_SAFE_NO_PAD.encode(bytes)))
+    }
+}
+
+pub(crate) fn hash(text: &str) -> Vec<u8> {
+    digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec()
+}
+
+/// Tells who a request comes from.
+pub struct Credentials {
+    internal: Internal,
+    clock: Arc<dyn Clock>,
+    cache: moka::sync::Cache<Vec<u8>, Option<Identity>>,
+}
+
+impl Credentials {
+    pub fn new(db: &Db) -> Self {
+        let cache = moka::sync::Cache::builder()
+            .max_capacity(100_000) // fixed: bounds memory; a miss costs one look-up
+            .time_to_live(Duration::from_secs(1)) // fixed: how late a revocation may bite, promised by the identity domain
+            .build();
+        Self { internal: db.internal("iam.credentials"), clock: db.clock(), cache }
+    }
+
+    async fn look_up(&self, credential: &str) -> Result<Identity> {
+        let key = hash(credential);
+        let found = match self.cache.get(&key) {
+            Some(found) => found,
+            None => {
+                let found = self.find(credential, &key).await?;
+                self.cache.insert(key, found.clone());
+                found
+            }
+        };
+        found.ok_or_else(|| authz::UNAUTHENTICATED.error("the credential is unknown, expired or revoked"))
+    }
+
+    async fn find(&self, credential: &str, key: &Vec<u8>) -> Result<Option<Identity>> {
+        let now = self.clock.now();
+        if credential.starts_with(CredentialKind::ApiKey.prefix()) {
+            let row = self.internal.query_opt(store::KEY_FIND, &[key, &now]).await?;
+            return Ok(row.map(|row| key_identity(row.get(0), row.get(1), row.get(2))));
+        }
+        if credential.starts_with(CredentialKind::Session.prefix()) {
+            let row = self.internal.query_opt(store::SESSION_FIND, &[key, &now]).await?;
+            return Ok(row.map(|row| operator_identity(OperatorId::from_uuid(row.get(1)))));
+        }
+        Ok(None)
+    }
+}
+
+fn key_identity(id: Uuid, organization: Option<Uuid>, role: String) -> Identity {
+    let standing = match organization {
+        None => Standing { platform_roles: vec![role], organization_roles: Vec::new() },
+        Some(organization) => {
+            Standing { platform_roles: Vec::new(), organization_roles: vec![(organization, role)] }
+        }
+    };
+    let actor = Actor::new(ActorKind::ServiceAccount, KeyId::from_uuid(id).to_string());
+    Identity { actor, standing: Arc::new(standing), home: organization }
+}
+
+fn operator_identity(id: OperatorId) -> Identity {
+    let standing =
+        Standing { platform_roles: vec![PLATFORM_OPERATOR.to_owned()], organization_roles: Vec::new() };
+    Identity { actor: Actor::new(ActorKind::User, id.to_string()), standing: Arc::new(standing), home: None }
+}
+
+impl Authenticator for Credentials {
+    fn identify<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Identity>> {
+        Box::pin(async move {
+            if let Some(value) = head.headers.get(header::AUTHORIZATION) {
+                let token = value.to_str().ok().and_then(bearer);
+                let token = token.ok_or_else(|| {
+                    authz::UNAUTHENTICATED.error("the Authorization header is not 'Bearer …'")
+                })?;
+                return self.look_up(token).await;
+            }
+            match session_cookie(head) {
+                None => Ok(Identity::anonymous()),
+                Some(session) => {
+                    refuse_cross_site(head)?;
+                    // A stale cookie is no reason to refuse a page that needs no session.
+                    Ok(self.look_up(session).await.unwrap_or_else(|_| Identity::anonymous()))
+                }
+            }
+        })
+    }
+}
+
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn session_cookie(head: &Parts) -> Option<&str> {
+    let cookies = head.headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    cookies
+        .flat_map(|line| line.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(name, _)| *name == SESSION_COOKIE || *name == SECURE_SESSION_COOKIE)
+        .map(|(_, value)| value)
+}
+
+/// A browser says where a request comes from; a change may only come from our own pages.
+fn refuse_cross_site(head: &Parts) -> Result<()> {
+    if matches!(head.method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    let text = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
+    let same_site = match (text("sec-fetch-site"), text("origin"), text("host")) {
+        (Some(site), _, _) => site == "same-origin",
+        (None, Some(origin), Some(host)) => origin.split_once("://").is_some_and(|(_, of)| of == host),
+        _ => false,
+    };
+    if same_site { Ok(()) } else { Err(CROSS_SITE_REQUEST.error("the request does not come from this site")) }
+}
+
+/// What signing in gives: the session's token goes into a cookie and nowhere else.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SignedIn {
+    pub operator_id: OperatorId,
+    pub expires_at: Timestamp,
+}
+
+impl Iam {
+    /// Makes a one-time code for the first operator. Called by the machine's owner, never over HTTP.
+    pub async fn sign_in_link_create(&self, context: &Context, operator: OperatorId) -> Result<Secret> {
+        let permit =
+            authorize::<SignInLinkCreate>(&*self.decider, context, Resource::platform("sign_in_link"))?;
+        let code = CredentialKind::SignInCode.make(&*self.entropy);
+        let code_hash = hash(code.expose());
+        let seconds = SIGN_IN_LINK_SECONDS.seconds(&self.settings);
+        self.db
+            .change(context, permit, async |tx| {
+                let now = tx.now();
+                let expires = now.checked_add(seconds).unwrap_or(now);
+                tx.execute(store::SIGN_IN_LINK_INSERT, &[&code_hash, operator.as_uuid(), &now, &expires])
+                    .await?;
+                let change = Change::new(SIGN_IN_LINK_ACTION, operator, 1)
+                    .event(&SignInLinkCreated { operator_id: operator });
+                Ok(tx.record(change))
+            })
+            .await?;
+        Ok(code)
+    }
+
+    /// Trades a one-time code for a session.
+    pub(crate) async fn sign_in(&self, context: &Context, code: &str) -> Result<(SignedIn, Secret)> {
+        let invalid = || SIGN_IN_LINK_INVALID.error("the code cannot be used");
+        let code_hash = hash(code);
+        let internal = self.db.internal("iam.sign_in");
+        let row = internal
+            .query_opt(store::SIGN_IN_LINK_FIND, &[&code_hash, &self.db.now()])
+            .await?
+            .ok_or_else(invalid)?;
+        let operator = OperatorId::from_uuid(row.get(0));
+        let identity = operator_identity(operator);
+        let mut context = context.clone();
+        (context.actor, context.standing) = (identity.actor, identity.standing);
+        let permit =
+            authorize::<SessionCreate>(&*self.decider, &context, Resource::platform(SessionKind::NAME))?;
+        let token = CredentialKind::Session.make(&*self.entropy);
+        let token_hash = hash(token.expose());
+        let seconds = SESSION_SECONDS.seconds(&self.settings);
+        let signed_in = self
+            .db
+            .change(&context, permit, async |tx| {
+                let now = tx.now();
+                tx.query_opt(store::SIGN_IN_LINK_USE, &[&code_hash, &now]).await?.ok_or_else(invalid)?;
+                let session: SessionId = tx.make_id();
+                let expires_at = now.checked_add(seconds).unwrap_or(now);
+                let params: db::Params<'_> =
+                    &[session.as_uuid(), operator.as_uuid(), &token_hash, &now, &expires_at];
+                tx.execute(store::SESSION_INSERT, params).await?;
+                let change = Change::new(SESSION_ACTION, session, 1)
+                    .event(&SessionCreated { session_id: session, operator_id: operator });
+                Ok(tx.record(change).with(SignedIn { operator_id: operator, expires_at }))
+            })
+            .await?;
+        Ok((signed_in, token))
+    }
+
+    /// The cookie that carries a session.
+    pub(crate) fn session_cookie(&self, token: &Secret) -> String {
+        let seconds = self.settings.get(&SESSION_SECONDS);
+        let (name, secure) =
+            if self.tls { (SECURE_SESSION_COOKIE, "; Secure") } else { (SESSION_COOKIE, "") };
+        format!("{name}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}", token.expose())
+    }
+}
+
+const SIGN_IN_LINK_ACTION: &str = <SignInLinkCreate as authz::Action>::NAME;
+const SESSION_ACTION: &str = <SessionCreate as authz::Action>::NAME;

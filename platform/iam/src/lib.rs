@@ -1,0 +1,110 @@
+//! Identity: organizations, their projects, and who is calling.
+//!
+//! Owns the schema `iam`. Organizations are the tenants; a project is where their work lives. Nothing is ever deleted:
+//! archiving ends a thing and frees its name, its history stays readable.
+//!
+//! Invariants
+//! - A name is unique among the organizations that are not archived, and among such projects of one organization
+//!   (partial unique indexes).
+//! - A project belongs to one organization for ever; an archived organization has no active project.
+//! - `generation` counts changes by users; the row, its audit entry and its event carry the same number.
+//! - Keys, sessions and sign-in codes are stored only as hashes; a sign-in code works once.
+//!
+//! Must never: hand out another tenant's data or its existence (missing and foreign are one answer), or store a
+//! credential in the clear.
+
+mod archive;
+mod bootstrap;
+mod credentials;
+mod events;
+mod http;
+mod model;
+mod organizations;
+mod policy;
+mod projects;
+mod store;
+mod summary;
+
+use std::sync::Arc;
+
+use ::events::Feed;
+use authz::{ActionInfo, Decider};
+use db::migrate::MigrationSet;
+use db::{Db, EventInfo, Migration, Settings};
+use domain::Domain;
+use types::Entropy;
+
+pub use archive::ArchiveOrganization;
+pub use bootstrap::{Seeded, SeededKey};
+pub use credentials::{Credentials, SESSION_COOKIE};
+pub use model::{Organization, OrganizationId, Project, ProjectId};
+pub use policy::RoleDecider;
+
+/// The identity domain. Cheap to clone.
+#[derive(Clone)]
+pub struct Iam {
+    db: Db,
+    feed: Feed,
+    settings: Settings,
+    decider: Arc<dyn Decider>,
+    entropy: Arc<dyn Entropy>,
+    organizations_of_projects: moka::sync::Cache<uuid::Uuid, uuid::Uuid>,
+    /// Are replies sent over TLS? Decides how a session cookie is named and marked.
+    tls: bool,
+}
+
+impl Iam {
+    pub fn new(
+        db: Db,
+        feed: Feed,
+        settings: Settings,
+        decider: Arc<dyn Decider>,
+        entropy: Arc<dyn Entropy>,
+        tls: bool,
+    ) -> Self {
+        // fixed: bounds memory; an entry is two ids and never changes, a miss costs one look-up
+        let organizations_of_projects = moka::sync::Cache::new(100_000);
+        Self { db, feed, settings, decider, entropy, organizations_of_projects, tls }
+    }
+
+    /// What the server registers.
+    pub fn domain(&self) -> Domain {
+        Domain {
+            name: "iam",
+            migrations: MIGRATION_SET,
+            endpoints: http::endpoints(self),
+            tags: http::TAGS,
+            actions: policy::actions(),
+            events: events(),
+            errors: model::errors(),
+            settings: credentials::settings(),
+            projections: vec![Arc::new(summary::OrganizationSummary)],
+        }
+    }
+}
+
+pub const MIGRATION_SET: MigrationSet = MigrationSet {
+    domain: "iam",
+    migrations: &[Migration { version: 1, name: "iam", sql: include_str!("../migrations/0001_iam.sql") }],
+};
+
+fn events() -> Vec<EventInfo> {
+    vec![
+        EventInfo::of::<events::OrganizationCreated>(),
+        EventInfo::of::<events::OrganizationRenamed>(),
+        EventInfo::of::<events::OrganizationArchiving>(),
+        EventInfo::of::<events::OrganizationArchived>(),
+        EventInfo::of::<events::ProjectCreated>(),
+        EventInfo::of::<events::ProjectRenamed>(),
+        EventInfo::of::<events::ProjectArchived>(),
+        EventInfo::of::<events::KeyCreated>(),
+        EventInfo::of::<events::SessionCreated>(),
+        EventInfo::of::<events::SignInLinkCreated>(),
+        EventInfo::of::<events::OperatorCreated>(),
+    ]
+}
+
+/// An action by name and title, for the policy matrix.
+pub fn action_infos() -> Vec<ActionInfo> {
+    policy::actions()
+}
