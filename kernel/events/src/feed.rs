@@ -106,12 +106,18 @@ const RING: usize = 4_096;
 const READ_BATCH: i64 = 1_000;
 
 impl Feed {
-    /// Starts at the log's present end.
-    pub async fn start(internal: Internal, nudges: Nudges, settings: Settings) -> Result<Self, DbError> {
-        let head = read_head(&internal).await?;
-        let inner =
-            Inner { internal, nudges, settings, ring: Mutex::default(), head: watch::channel(head).0 };
-        Ok(Self { inner: Arc::new(inner) })
+    /// A feed that has not read anything yet; [`Feed::start`] puts it at the log's end.
+    pub fn new(internal: Internal, nudges: Nudges, settings: Settings) -> Self {
+        let nowhere = Head { position: 0, epoch: 0, at: Timestamp::UNIX_EPOCH };
+        let inner = Inner { internal, nudges, settings, ring: Mutex::default(), head: watch::channel(nowhere).0 };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Begins at the log's present end.
+    pub async fn start(&self) -> Result<(), DbError> {
+        let head = read_head(&self.inner.internal).await?;
+        self.inner.head.send_replace(head);
+        Ok(())
     }
 
     /// Keeps the ring fresh until told to stop.

@@ -11,7 +11,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
-/// Longest name, in characters after normalisation. A property of the wire format, so not a setting.
+/// Longest name, in characters after normalisation.
+// fixed: part of the published wire format; clients validate against it.
 pub const NAME_CHARS_MAX: usize = 100;
 
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

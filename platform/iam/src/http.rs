@@ -233,6 +233,14 @@ fn organization_endpoints(iam: &Iam) -> Vec<Endpoint> {
             .mcp()
             .example(|| (json!(null), organization_example("active")))
             .handler(on!(iam, |call: Call<OrganizationPath, OrganizationGetQuery>| organization_get(&iam, call).await)),
+        Operation::<OrganizationPath>::get("/api/v1/orgs/{org_id}/summary", "organizations.summary")
+            .about("Read an organization in numbers", "Counted from events; `as_of` tells how fresh the numbers are.")
+            .permission::<OrganizationRead>()
+            .cli("org summary")
+            .mcp()
+            .handler(on!(iam, |call: Call<OrganizationPath>| {
+                iam.organization_summary(&call.context, call.path.org_id).await.map(Reply::new)
+            })),
         Operation::<OrganizationPath, Nothing, RenameBody>::patch("/api/v1/orgs/{org_id}", "organizations.rename")
             .about("Rename an organization", "Send the ETag you read as `If-Match` to be sure that nobody changed it since.")
             .permission::<OrganizationRename>()

@@ -105,6 +105,18 @@ pub struct Organization {
     pub updated_at: Timestamp,
 }
 
+/// An organization in numbers: a read model, so it says how fresh it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OrganizationSummary {
+    pub org_id: OrganizationId,
+    pub projects_active: i64,
+    pub projects_archived: i64,
+    /// The last event counted.
+    pub as_of_position: i64,
+    /// When that event got its position.
+    pub as_of: Timestamp,
+}
+
 /// Where a tenant's work lives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Project {

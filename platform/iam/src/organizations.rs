@@ -94,6 +94,20 @@ impl Iam {
         Ok(page(items, filter.limit, &query, |organization| organization.id.to_string()))
     }
 
+    /// How many projects it has, as of the last event that was counted.
+    pub async fn organization_summary(&self, context: &Context, id: OrganizationId) -> Result<OrganizationSummary> {
+        let permit = authorize::<OrganizationRead>(&*self.decider, context, of(id))?;
+        let row = self.db.read(&permit).query_opt(store::SUMMARY_GET, &[id.as_uuid()]).await?;
+        let row = row.ok_or_else(|| not_found(OrganizationKind::NAME))?;
+        Ok(OrganizationSummary {
+            org_id: id,
+            projects_active: row.get(0),
+            projects_archived: row.get(1),
+            as_of_position: row.get(2),
+            as_of: row.get(3),
+        })
+    }
+
     pub async fn organization_rename(
         &self,
         context: &Context,
