@@ -94,8 +94,8 @@ pub async fn init(
             admin.batch_execute(&format!("CREATE ROLE {role}")).await?;
         }
         let bypass = if login == Login::Backup { "BYPASSRLS" } else { "NOBYPASSRLS" };
-        // A literal, not a parameter: ALTER ROLE takes none. Quotes are doubled; the server logs no statement text.
-        let quoted = password.expose().replace('\'', "''");
+        // The server logs failing statements with their text, so it gets a ready verifier and never the password.
+        let quoted = postgres_protocol::password::scram_sha_256(password.expose().as_bytes());
         admin
             .batch_execute(&format!(
                 "ALTER ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE {bypass} PASSWORD '{quoted}'"

@@ -109,7 +109,8 @@ impl Feed {
     /// A feed that has not read anything yet; [`Feed::start`] puts it at the log's end.
     pub fn new(internal: Internal, nudges: Nudges, settings: Settings) -> Self {
         let nowhere = Head { position: 0, epoch: 0, at: Timestamp::UNIX_EPOCH };
-        let inner = Inner { internal, nudges, settings, ring: Mutex::default(), head: watch::channel(nowhere).0 };
+        let inner =
+            Inner { internal, nudges, settings, ring: Mutex::default(), head: watch::channel(nowhere).0 };
         Self { inner: Arc::new(inner) }
     }
 
@@ -156,6 +157,14 @@ impl Feed {
     pub fn cursor(&self) -> EventCursor {
         let head = *self.inner.head.borrow();
         EventCursor { epoch: head.epoch, position: head.position }
+    }
+
+    /// The cursor before the oldest event kept.
+    pub async fn oldest(&self) -> Result<EventCursor, DbError> {
+        let head = self.cursor();
+        let oldest: Option<i64> =
+            self.inner.internal.query_opt(store::OLDEST, &[]).await?.map(|row| row.get(0));
+        Ok(EventCursor { epoch: head.epoch, position: oldest.map_or(head.position, |position| position - 1) })
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<Head> {

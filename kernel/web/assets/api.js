@@ -34,15 +34,15 @@ function responseTable(responses) {
 }
 
 function operationBlock(method, path, operation, schemas) {
-  const meta = operation["x-gpuaas"] ?? {};
+  const meta = (name) => operation[`x-gpuaas-${name}`];
   const body = operation.requestBody?.content?.["application/json"];
   const success = Object.entries(operation.responses).find(([status]) => status.startsWith("2"))?.[1];
   const reply = Object.values(success?.content ?? {})[0];
   const facts = [
-    meta.permission && ["Permission", meta.permission], meta.audit_action && ["Audited as", meta.audit_action],
-    meta.cli && ["Command", `gpuaas ${meta.cli}`], ["Agents", meta.mcp ? "offered as a tool" : "not offered"],
+    meta("permission") && ["Permission", meta("permission")], meta("audit-action") && ["Audited as", meta("audit-action")],
+    meta("cli") && ["Command", `gpuaas ${meta("cli")}`], ["Agents", meta("mcp") ? "offered as a tool" : "not offered"],
   ].filter(Boolean);
-  return el("details", { id: meta.operation },
+  return el("details", { id: meta("operation") },
     el("summary", {}, el("span", { class: "verb" }, method.toUpperCase()), el("code", {}, path), el("span", { class: "soft" }, operation.summary)),
     el("div", {},
       el("p", {}, operation.description ?? ""),

@@ -37,7 +37,7 @@ pub fn document(endpoints: &[Endpoint], tags: &[(&str, &str)], version: &str) ->
         "info": {
             "title": "GPUaaS API",
             "version": version,
-            "description": "GPUs in seconds: one identity, one ledger, one audit log.\n\nEvery error is `application/problem+json` with a catalogued `code`; each code has a page at `/errors/{code}`. `x-gpuaas` on an operation tells the permission it needs, the audit action it records, and where else it is offered.",
+            "description": "GPUs in seconds: one identity, one ledger, one audit log.\n\nEvery error is `application/problem+json` with a catalogued `code`; each code has a page at `/errors/{code}`. `x-gpuaas-*` on an operation tells the permission it needs, the audit action it records, and where else it is offered.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "The server this document came from."}],
@@ -66,16 +66,14 @@ fn operation(info: &OperationInfo, read: &mut SchemaGenerator, write: &mut Schem
         "parameters": parameters,
         "responses": responses(info, write),
         "security": if info.permission.is_some() { json!([{"bearer": []}, {"session": []}]) } else { json!([]) },
-        "x-gpuaas": {
-            "operation": info.id,
-            "kind": info.kind,
-            "permission": info.permission.map(|permission| permission.name),
-            "audit_action": info.audit,
-            "idempotency_key": info.method == Method::POST,
-            "rate_class": info.rate,
-            "cli": info.exposure.cli,
-            "mcp": info.exposure.mcp,
-        },
+        "x-gpuaas-operation": info.id,
+        "x-gpuaas-kind": info.kind,
+        "x-gpuaas-permission": info.permission.map(|permission| permission.name),
+        "x-gpuaas-audit-action": info.audit,
+        "x-gpuaas-idempotency-key": info.method == Method::POST,
+        "x-gpuaas-rate-class": info.rate,
+        "x-gpuaas-cli": info.exposure.cli,
+        "x-gpuaas-mcp": info.exposure.mcp,
     });
     if let Some(body) = info.body_schema {
         let mut content = json!({"schema": body(read)});

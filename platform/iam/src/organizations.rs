@@ -95,7 +95,11 @@ impl Iam {
     }
 
     /// How many projects it has, as of the last event that was counted.
-    pub async fn organization_summary(&self, context: &Context, id: OrganizationId) -> Result<OrganizationSummary> {
+    pub async fn organization_summary(
+        &self,
+        context: &Context,
+        id: OrganizationId,
+    ) -> Result<OrganizationSummary> {
         let permit = authorize::<OrganizationRead>(&*self.decider, context, of(id))?;
         let row = self.db.read(&permit).query_opt(store::SUMMARY_GET, &[id.as_uuid()]).await?;
         let row = row.ok_or_else(|| not_found(OrganizationKind::NAME))?;

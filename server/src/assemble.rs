@@ -1,0 +1,97 @@
+//! The one place that knows all domains: builds them, and collects what they register.
+
+use std::sync::Arc;
+
+use authz::{ActionInfo, Decider};
+use db::migrate::MigrationSet;
+use db::{Db, EventInfo, Nudges, Pool, SettingInfo, Settings};
+use domain::Domain;
+use events::Feed;
+use iam::{Iam, RoleDecider};
+use types::{Clock, Entropy, ErrorCode, IdMaker, SystemClock, SystemEntropy};
+use web::Endpoint;
+
+use crate::system::{self, System};
+
+/// Everything a role may need, built over one pool of the `app` login.
+pub struct App {
+    pub db: Db,
+    pub feed: Feed,
+    pub settings: Settings,
+    pub iam: Iam,
+    pub clock: Arc<dyn Clock>,
+    pub domains: Vec<Domain>,
+}
+
+/// What the app is built from.
+pub struct Parts {
+    pub pool: Pool,
+    pub nudges: Nudges,
+    /// Are replies to the public sent over TLS?
+    pub tls: bool,
+    pub stop: tokio_util::sync::CancellationToken,
+    /// Check every transaction against the tables it wrote: for test servers.
+    pub backstop: bool,
+}
+
+impl App {
+    /// Touches no database: also builds the contracts.
+    pub fn new(parts: Parts) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
+        let ids = IdMaker::new(Arc::clone(&clock), Arc::clone(&entropy));
+        let make = if parts.backstop { Db::with_backstop } else { Db::new };
+        let db = make(parts.pool, Arc::clone(&clock), ids, parts.nudges);
+        let settings = Settings::default();
+        let feed = Feed::new(db.internal("events.feed"), db.nudges().clone(), settings.clone());
+        let decider: Arc<dyn Decider> = Arc::new(decider());
+        let iam =
+            Iam::new(db.clone(), feed.clone(), settings.clone(), Arc::clone(&decider), entropy, parts.tls);
+        let system = System::new(db.clone(), feed.clone(), settings.clone(), decider, parts.stop);
+        let domains = vec![iam.domain(), system.domain()];
+        Self { db, feed, settings, iam, clock, domains }
+    }
+
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        self.domains.iter().flat_map(|domain| domain.endpoints.iter().cloned()).collect()
+    }
+
+    pub fn tags(&self) -> Vec<(&'static str, &'static str)> {
+        self.domains.iter().flat_map(|domain| domain.tags.iter().copied()).collect()
+    }
+
+    pub fn events(&self) -> Vec<EventInfo> {
+        self.domains.iter().flat_map(|domain| domain.events.iter().copied()).collect()
+    }
+
+    /// Every error code a caller can meet.
+    pub fn errors(&self) -> Vec<&'static ErrorCode> {
+        let mut all: Vec<&'static ErrorCode> = web::catalogue();
+        all.extend(db::catalogue());
+        all.extend(events::catalogue());
+        all.extend(self.domains.iter().flat_map(|domain| domain.errors.iter().copied()));
+        all
+    }
+
+    pub fn settings_reference(&self) -> Vec<SettingInfo> {
+        let mut all = (web::SETTINGS)();
+        all.extend((events::SETTINGS)());
+        all.extend((flow::SETTINGS)());
+        all.extend(self.domains.iter().flat_map(|domain| domain.settings.iter().cloned()));
+        all
+    }
+
+    pub fn actions(&self) -> Vec<ActionInfo> {
+        self.domains.iter().flat_map(|domain| domain.actions.iter().copied()).collect()
+    }
+}
+
+/// Who may do what, over all domains.
+pub fn decider() -> RoleDecider {
+    RoleDecider::default().also::<system::EventsRead>(true).also::<system::ParkedEventsRead>(false)
+}
+
+/// All migrations, in the order they must run.
+pub fn migration_sets() -> Vec<MigrationSet> {
+    vec![MigrationSet { domain: "spine", migrations: db::MIGRATIONS }, iam::MIGRATION_SET]
+}

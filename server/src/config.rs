@@ -1,0 +1,190 @@
+//! Configuration of `gpuaasd run`: one TOML file, unknown keys are errors, flags beat the environment, which beats the
+//! file. Limits and rates are not here: they are settings, kept in the database and changed while running.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use db::Target;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use types::Secret;
+
+use crate::database::Database;
+use crate::telemetry::LogFormat;
+use crate::{Failure, terminal};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// `production` refuses plaintext to clients, PostgreSQL and NATS.
+    #[serde(default)]
+    pub mode: Mode,
+    pub database: DatabaseConfig,
+    /// Where tenants and operators come in. Needed by the role `api`.
+    pub public: Option<PublicConfig>,
+    /// Health and metrics.
+    #[serde(default)]
+    pub internal: InternalConfig,
+    #[serde(default)]
+    pub log: LogConfig,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    #[default]
+    Production,
+    Development,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DatabaseConfig {
+    /// Host name, or the directory of a Unix socket.
+    pub host: String,
+    #[serde(default = "default_port")]
+    pub port: u16,
+    #[serde(default = "default_name")]
+    pub name: String,
+    /// Logins are called `<prefix>_app`, `<prefix>_owner`, …
+    #[serde(default = "default_name")]
+    pub login_prefix: String,
+    /// File with the logins' password.
+    pub password_file: PathBuf,
+    /// Certificate authority of the server, PEM. Turns TLS on.
+    pub tls_ca: Option<PathBuf>,
+    /// Connections of each pool.
+    #[serde(default = "default_connections")]
+    pub connections: usize,
+}
+
+fn default_port() -> u16 {
+    5432
+}
+fn default_name() -> String {
+    "gpuaas".to_owned()
+}
+fn default_connections() -> usize {
+    8
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublicConfig {
+    pub listen: SocketAddr,
+    /// Certificate chain, PEM.
+    pub tls_certificate: Option<PathBuf>,
+    /// Private key, PEM.
+    pub tls_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InternalConfig {
+    /// Loopback unless told otherwise: metrics are not for tenants.
+    pub listen: SocketAddr,
+}
+
+impl Default for InternalConfig {
+    fn default() -> Self {
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 9090)) }
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogConfig {
+    #[serde(default)]
+    pub format: LogFormat,
+    /// `tracing` filter, e.g. `info` or `info,gpuaasd=debug`.
+    pub level: Option<String>,
+}
+
+impl Config {
+    pub fn database(&self) -> Result<Database, Failure> {
+        let file = &self.database.password_file;
+        let password = std::fs::read_to_string(file).map_err(|error| {
+            Failure::new(format!("the password file {} cannot be read: {error}", file.display()))
+        })?;
+        let mut config = tokio_postgres::Config::new();
+        config.host(&self.database.host).port(self.database.port).dbname(&self.database.name);
+        let target = Target { config, tls: self.database_tls()? };
+        Ok(Database::new(target, &self.database.login_prefix, Secret::new(password.trim().to_owned())))
+    }
+
+    pub fn database_tls(&self) -> Result<Option<rustls::ClientConfig>, Failure> {
+        let Some(path) = &self.database.tls_ca else {
+            if self.mode == Mode::Production && !self.database.host.starts_with('/') {
+                return Err(Failure::new(
+                    "production mode wants TLS to PostgreSQL: set database.tls_ca to the server's certificate authority, \
+                     or use a Unix socket",
+                ));
+            }
+            return Ok(None);
+        };
+        let unreadable = |error: &dyn std::fmt::Display| {
+            Failure::new(format!("{} cannot be read: {error}", path.display()))
+        };
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
+            let certificate = certificate.map_err(|error| unreadable(&error))?;
+            roots.add(certificate).map_err(|error| unreadable(&error))?;
+        }
+        Ok(Some(rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()))
+    }
+}
+
+/// Reads and checks a file; `GPUAAS_<SECTION>__<KEY>` in the environment overrides single values.
+pub fn load(path: &Path) -> Result<Config, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::new(format!("the configuration {} cannot be read: {error}", path.display()))
+    })?;
+    let mut table: toml::Table = text
+        .parse()
+        .map_err(|error| Failure::new(format!("{} is not valid TOML: {error}", path.display())))?;
+    for (name, value) in std::env::vars() {
+        if let Some((section, key)) = name.strip_prefix("GPUAAS_").and_then(|rest| rest.split_once("__")) {
+            override_value(&mut table, &section.to_lowercase(), &key.to_lowercase(), value);
+        }
+    }
+    table.try_into().map_err(|error| {
+        Failure::new(format!("{}: {error}. `gpuaasd config reference` lists the keys", path.display()))
+    })
+}
+
+fn override_value(table: &mut toml::Table, section: &str, key: &str, text: String) {
+    let value = text.parse::<i64>().map(toml::Value::Integer).unwrap_or(toml::Value::String(text));
+    let entry = table.entry(section.to_owned()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    if let Some(section) = entry.as_table_mut() {
+        section.insert(key.to_owned(), value);
+    }
+}
+
+#[derive(Subcommand)]
+pub enum ConfigCommand {
+    /// Print every key with its meaning, as JSON Schema
+    Reference,
+    /// Check a file without starting anything
+    Check {
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+}
+
+pub fn command(command: ConfigCommand) -> Result<(), Failure> {
+    match command {
+        ConfigCommand::Reference => {
+            let schema = schemars::schema_for!(Config);
+            terminal::say(&serde_json::to_string_pretty(&schema).unwrap_or_default());
+        }
+        ConfigCommand::Check { config } => {
+            let loaded = load(&config)?;
+            loaded.database()?;
+            terminal::say(&format!("{} is valid.", config.display()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! The way to PostgreSQL for every login, and `gpuaasd db`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Subcommand;
+use db::{Login, Pool, PoolOptions, Target, login, migrate};
+use tokio_postgres::Config;
+use types::Secret;
+
+use crate::{Failure, assemble, terminal};
+
+/// An installation's database: where it is, and how its logins are called.
+#[derive(Clone)]
+pub struct Database {
+    target: Target,
+    prefix: String,
+    password: Secret,
+}
+
+// fixed: how long a request may queue for a connection before it is told to come back
+const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl Database {
+    /// `target` names host and database; user and password are set per login.
+    pub fn new(target: Target, prefix: impl Into<String>, password: Secret) -> Self {
+        Self { target, prefix: prefix.into(), password }
+    }
+
+    pub fn target(&self, login: Login) -> Target {
+        let mut target = self.target.clone();
+        target.config.user(login.role_name(&self.prefix)).password(self.password.expose());
+        target.config.application_name(format!("gpuaasd {}", login.suffix()));
+        target
+    }
+
+    /// A pool whose queue is sixteen callers per connection: more would only wait to time out.
+    pub fn pool(&self, login: Login, connections_max: usize) -> Result<Pool, Failure> {
+        let options =
+            PoolOptions { connections_max, waiting_max: connections_max * 16, wait_timeout: WAIT_TIMEOUT };
+        Ok(Pool::new(self.target(login), options)?)
+    }
+
+    /// Makes logins and database where they are missing.
+    pub async fn init(&self, admin: &Target) -> Result<(), Failure> {
+        let name = self.target.config.get_dbname().unwrap_or("gpuaas").to_owned();
+        let client = admin.connect().await?;
+        Ok(login::init(&client, &self.prefix, &name, &self.password).await?)
+    }
+
+    /// Brings the schema up to this binary's version. Returns how many migrations were applied.
+    pub async fn migrate(&self) -> Result<usize, Failure> {
+        let client = self.target(Login::Owner).connect().await?;
+        Ok(migrate::run(&client, &self.prefix, &assemble::migration_sets()).await?)
+    }
+
+    /// Refuses to serve with a login that tenants' walls do not bind, or on a schema that does not fit.
+    pub async fn check(&self) -> Result<(), Failure> {
+        let client = self.target(Login::App).connect().await?;
+        login::assert_confined(&client).await?;
+        match migrate::pending(&client, &assemble::migration_sets()).await? {
+            Some(0) => Ok(()),
+            Some(missing) => Err(Failure::new(format!(
+                "the database lacks {missing} migrations of this version. Run `gpuaasd db migrate --config FILE` first"
+            ))),
+            None => Err(Failure::new("the database is empty. Run `gpuaasd db init --config FILE` first")),
+        }
+    }
+}
+
+#[derive(Subcommand)]
+pub enum DbCommand {
+    /// Make the logins and the database, then apply all migrations
+    Init {
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// A PostgreSQL URL of a user that may create roles and databases
+        #[arg(long, env = "GPUAAS_ADMIN_URL", hide_env_values = true)]
+        admin_url: String,
+    },
+    /// Apply this version's migrations; safe while the previous version runs
+    Migrate {
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+}
+
+pub async fn command(command: DbCommand) -> Result<(), Failure> {
+    let (config, admin_url) = match command {
+        DbCommand::Init { config, admin_url } => (config, Some(admin_url)),
+        DbCommand::Migrate { config } => (config, None),
+    };
+    let config = crate::config::load(&config)?;
+    let database = config.database()?;
+    if let Some(url) = admin_url {
+        let admin: Config = url
+            .parse()
+            .map_err(|error| Failure::new(format!("--admin-url is not a PostgreSQL URL: {error}")))?;
+        database.init(&Target { config: admin, tls: config.database_tls()? }).await?;
+    }
+    let applied = database.migrate().await?;
+    terminal::say(&format!("The database is ready; {applied} migrations were applied."));
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Listeners: accept, speak HTTP (over TLS where told), and drain.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower::Service as _;
+
+use crate::Failure;
+
+/// Connections one listener serves at the same time. Beyond it new ones wait in the kernel's queue.
+const CONNECTIONS_MAX: usize = 8_192; // fixed: half of the file descriptors a process commonly gets
+// fixed: how slowly a client may send its head before it counts as an attack
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+// fixed: the largest request head, part of the API's contract
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+// fixed: how long open requests may go on after we were told to stop
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// A bound address.
+pub struct Listener {
+    socket: TcpListener,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Listener {
+    pub async fn bind(address: SocketAddr, tls: Option<Arc<rustls::ServerConfig>>) -> Result<Self, Failure> {
+        let socket = TcpListener::bind(address).await.map_err(|error| {
+            if error.kind() == std::io::ErrorKind::AddrInUse {
+                Failure::new(format!(
+                    "{address} is already in use. Stop the program that listens there (`ss -ltnp 'sport = :{}'` names it), \
+                     or choose another address with --listen",
+                    address.port()
+                ))
+            } else {
+                Failure::new(format!("cannot listen on {address}: {error}. Choose another address with --listen"))
+            }
+        })?;
+        Ok(Self { socket, tls: tls.map(TlsAcceptor::from) })
+    }
+
+    pub fn address(&self) -> Result<SocketAddr, Failure> {
+        self.socket.local_addr().map_err(|error| Failure::new(error.to_string()))
+    }
+
+    /// Serves until told to stop, then lets open requests finish for a while.
+    pub async fn serve(self, router: Router, stop: CancellationToken) {
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(HEAD_BYTES_MAX);
+        builder.http2().timer(TokioTimer::new()).max_header_list_size(HEAD_BYTES_MAX as u32);
+        let builder = Arc::new(builder);
+        let graceful = GracefulShutdown::new();
+        let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
+        loop {
+            let accepted = tokio::select! {
+                accepted = accept(&self.socket, &places) => accepted,
+                () = stop.cancelled() => break,
+            };
+            let Some((stream, peer, place)) = accepted else { continue };
+            let (router, builder, tls, watcher) =
+                (router.clone(), Arc::clone(&builder), self.tls.clone(), graceful.watcher());
+            tokio::spawn(async move {
+                serve_connection(stream, peer, router, &builder, tls, watcher).await;
+                drop(place);
+            });
+        }
+        drop(self.socket);
+        if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
+            tracing::warn!("some requests did not finish in time and are cut off");
+        }
+    }
+}
+
+async fn accept(
+    socket: &TcpListener,
+    places: &Arc<tokio::sync::Semaphore>,
+) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+    let place = Arc::clone(places).acquire_owned().await.ok()?;
+    match socket.accept().await {
+        Ok((stream, peer)) => {
+            // Small replies should not wait for more to come.
+            let _ = stream.set_nodelay(true);
+            Some((stream, peer, place))
+        }
+        Err(error) => {
+            // Out of file descriptors, mostly: a pause lets some be freed.
+            tracing::warn!(%error, "a connection could not be accepted");
+            tokio::time::sleep(Duration::from_millis(50)).await; // fixed: only paces a retry
+            None
+        }
+    }
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    builder: &auto::Builder<TokioExecutor>,
+    tls: Option<TlsAcceptor>,
+    watcher: hyper_util::server::graceful::Watcher,
+) {
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let mut router = router.clone();
+        async move { router.call(request.map(axum::body::Body::new)).await }
+    });
+    let result = match tls {
+        None => watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await,
+        Some(acceptor) => match tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await
+            }
+            Ok(Err(error)) => {
+                tracing::debug!(%peer, %error, "TLS handshake failed");
+                return;
+            }
+            Err(_) => return,
+        },
+    };
+    if let Err(error) = result {
+        tracing::debug!(%peer, %error, "connection ended with an error");
+    }
+}
+
+/// TLS from a certificate chain and a key, both PEM files.
+pub fn tls_from_files(certificate: &Path, key: &Path) -> Result<Arc<rustls::ServerConfig>, Failure> {
+    let read = |what: &str, path: &Path, error: rustls::pki_types::pem::Error| {
+        Failure::new(format!("the {what} in {} cannot be read: {error}", path.display()))
+    };
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
+        .and_then(|certificates| certificates.collect())
+        .map_err(|error| read("certificate chain", certificate, error))?;
+    let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| read("private key", key, error))?;
+    let mut config = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key_der)
+        .map_err(|error| {
+        Failure::new(format!("{} and {} do not fit together: {error}", certificate.display(), key.display()))
+    })?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

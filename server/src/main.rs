@@ -1,0 +1,112 @@
+//! `gpuaasd`: the whole control plane in one binary.
+//!
+//! `up` runs everything in one process on an embedded default; `run` runs chosen roles against an external PostgreSQL.
+//! This file only reads the command line; each command has a file of its own.
+
+mod assemble;
+mod config;
+mod contracts;
+mod database;
+mod error_pages;
+mod health;
+mod listen;
+mod process;
+mod roles;
+mod run;
+mod system;
+mod telemetry;
+mod terminal;
+mod up;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// GPUaaS: a GPU cloud you can run yourself.
+#[derive(Parser)]
+#[command(name = "gpuaasd", version = VERSION, about, long_about = LONG_ABOUT)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+const LONG_ABOUT: &str = "GPUaaS: a GPU cloud you can run yourself.
+
+`gpuaasd up` starts everything on this machine with a private PostgreSQL in the data directory.
+`gpuaasd run` starts chosen roles against your own PostgreSQL and NATS, as many replicas as you like.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start everything on this machine, ready in seconds, nothing to configure
+    Up(up::UpArguments),
+    /// Run roles of a larger installation
+    Run(run::RunArguments),
+    /// Prepare a database: logins, schema, migrations
+    #[command(subcommand)]
+    Db(database::DbCommand),
+    /// Check or explain configuration files
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Write the API and event contracts (contracts/openapi.json, contracts/asyncapi.json)
+    #[command(hide = true)]
+    Contracts {
+        /// Directory to write into
+        #[arg(long, default_value = "contracts")]
+        out: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // One provider for the whole process; a second installation attempt can only mean it is already there.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return terminal::fail(&format!("the asynchronous runtime could not start: {error}")),
+    };
+    let result = runtime.block_on(async {
+        match arguments.command {
+            Command::Up(arguments) => Box::pin(up::up(arguments)).await,
+            Command::Run(arguments) => Box::pin(run::run(arguments)).await,
+            Command::Db(command) => database::command(command).await,
+            Command::Config(command) => config::command(command),
+            Command::Contracts { out } => contracts::write(&out),
+        }
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => terminal::fail(&failure.to_string()),
+    }
+}
+
+/// Why a command could not do its work, in words for the person who typed it: what happened, why, what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Failure(String);
+
+impl Failure {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<types::Error> for Failure {
+    fn from(error: types::Error) -> Self {
+        let cause = error.cause().map(|cause| format!(" ({cause})")).unwrap_or_default();
+        Self(format!("{}{cause}. {}", error.message(), error.code().remedy))
+    }
+}
+
+macro_rules! failure_from {
+    ($($type:ty),*) => {
+        $(impl From<$type> for Failure {
+            fn from(error: $type) -> Self {
+                Self(error.to_string())
+            }
+        })*
+    };
+}
+failure_from!(db::DbError, db::migrate::MigrateError, postgres_server::PostgresError);

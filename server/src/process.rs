@@ -1,0 +1,117 @@
+//! One running process: its app, its pools, its tasks, and its end.
+
+use std::sync::Arc;
+
+use db::{Login, Nudges, Pool};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::Failure;
+use crate::assemble::{App, Parts};
+use crate::database::Database;
+
+/// What roles run on.
+pub struct Process {
+    pub app: Arc<App>,
+    pub database: Database,
+    /// Of the `relay` login: outbox and log.
+    pub relay_pool: Pool,
+    pub stop: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+/// How a process is made.
+pub struct ProcessOptions {
+    pub database: Database,
+    /// Connections for requests and flows; the workers' own pools are small and come on top.
+    pub connections: usize,
+    pub tls: bool,
+    pub backstop: bool,
+}
+
+/// Connections of the relay: the sequencer's, and one for whoever reads the log for it.
+const RELAY_CONNECTIONS: usize = 2;
+
+impl Process {
+    pub async fn start(options: ProcessOptions) -> Result<Self, Failure> {
+        let stop = CancellationToken::new();
+        let nudges = Nudges::default();
+        let pool = options.database.pool(Login::App, options.connections)?;
+        let relay_pool = options.database.pool(Login::Relay, RELAY_CONNECTIONS)?;
+        let app = Arc::new(App::new(Parts {
+            pool,
+            nudges,
+            tls: options.tls,
+            stop: stop.clone(),
+            backstop: options.backstop,
+        }));
+        app.settings.renew(&app.db.internal("settings")).await?;
+        app.feed.start().await?;
+        Ok(Self { app, database: options.database, relay_pool, stop, tasks: JoinSet::new() })
+    }
+
+    /// Runs a task until the process stops. A task that ends early, or panics, takes the process down: a role that
+    /// silently does nothing is worse than a restart.
+    pub fn spawn(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            task.await;
+            if !stop.is_cancelled() {
+                tracing::error!(task = name, "a task ended although nobody asked it to");
+                stop.cancel();
+            }
+        });
+    }
+
+    /// Keeps settings fresh: after a nudge, and every few seconds.
+    pub fn follow_settings(&mut self) {
+        let (app, stop) = (Arc::clone(&self.app), self.stop.clone());
+        self.spawn("settings", async move {
+            let internal = app.db.internal("settings");
+            let mut nudge = app.db.nudges().listen(db::Topic::Setting);
+            while !stop.is_cancelled() {
+                tokio::select! {
+                    () = nudge.wait(SETTINGS_SWEEP) => {}
+                    () = stop.cancelled() => {}
+                }
+                if let Err(error) = app.settings.renew(&internal).await {
+                    tracing::warn!(%error, "settings could not be read, the last ones stay in force");
+                }
+            }
+        });
+    }
+
+    /// Waits for a signal or a failing task, then lets every task finish.
+    pub async fn run_until_stopped(mut self) {
+        let stop = self.stop.clone();
+        tokio::spawn(async move {
+            wait_for_signal().await;
+            tracing::info!("stopping");
+            stop.cancel();
+        });
+        while let Some(result) = self.tasks.join_next().await {
+            if let Err(error) = result {
+                tracing::error!(%error, "a task panicked");
+                self.stop.cancel();
+            }
+        }
+        self.app.db.pool().close();
+        self.relay_pool.close();
+    }
+}
+
+// fixed: how late a changed setting may take effect when its nudge was lost
+const SETTINGS_SWEEP: std::time::Duration = std::time::Duration::from_secs(5);
+
+async fn wait_for_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

@@ -1,0 +1,49 @@
+//! `api`: answers requests.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+use iam::Credentials;
+use web::{Gate, Limits};
+
+use crate::listen::Listener;
+use crate::process::Process;
+use crate::{Failure, VERSION, contracts, error_pages};
+
+/// Starts the public listener. `internal` is added to it where health and metrics share its address (in `up`).
+pub fn start(process: &mut Process, listener: Listener, internal: Option<Router>) -> Result<(), Failure> {
+    let app = Arc::clone(&process.app);
+    let gate = Gate::new(
+        Arc::new(Credentials::new(&app.db)),
+        Limits::new(app.settings.clone()),
+        app.db.ids().clone(),
+    );
+    let mut router = web::router(&app.endpoints(), &gate)
+        .merge(web::pages(&contracts::openapi(&app)?, error_pages::PAGES))
+        .merge(pages());
+    if let Some(internal) = internal {
+        router = router.merge(internal);
+    }
+    let (feed, stop) = (app.feed.clone(), process.stop.clone());
+    process.spawn("event feed", async move { feed.run(stop).await });
+    let stop = process.stop.clone();
+    process.spawn("public listener", listener.serve(router, stop));
+    Ok(())
+}
+
+/// What a browser sees before the console exists: where it is, whether it works, how to sign in.
+fn pages() -> Router {
+    let landing = include_str!("../../assets/landing.html").replace("{version}", VERSION);
+    Router::new()
+        .route("/", get(async move || web::page(landing.clone())))
+        .route("/sign-in", get(async || web::page(include_str!("../../assets/sign-in.html"))))
+        .route(
+            "/assets/landing.js",
+            get(async || web::asset("text/javascript", include_str!("../../assets/landing.js"))),
+        )
+        .route(
+            "/assets/sign-in.js",
+            get(async || web::asset("text/javascript", include_str!("../../assets/sign-in.js"))),
+        )
+}

@@ -1,0 +1,94 @@
+//! `platform-worker`: flows and read models of the platform's domains, and the partitions of the spine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use db::PartitionedTable;
+use flow::Runner;
+use iam::ArchiveOrganization;
+
+use crate::assemble::App;
+use crate::process::Process;
+
+pub fn start(process: &mut Process) {
+    start_flows(process);
+    start_projections(process);
+    let (app, stop) = (Arc::clone(&process.app), process.stop.clone());
+    process.spawn("partitions", async move {
+        while !stop.is_cancelled() {
+            keep_partitions(&app).await;
+            tokio::select! {
+                () = tokio::time::sleep(PARTITION_SWEEP) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    });
+}
+
+// fixed: partitions are made days ahead, so an hour is soon enough
+const PARTITION_SWEEP: Duration = Duration::from_secs(3600);
+// fixed: how often overdue flows are counted for the metrics
+const FLOW_SWEEP: Duration = Duration::from_secs(30);
+
+fn start_flows(process: &mut Process) {
+    let app = Arc::clone(&process.app);
+    let machine = ArchiveOrganization { iam: app.iam.clone() };
+    let internal = app.db.internal("iam.archiver");
+    let runner = Arc::new(Runner::new(
+        machine,
+        internal,
+        Arc::clone(&app.clock),
+        app.db.nudges().clone(),
+        app.settings.clone(),
+    ));
+    let (running, stop) = (Arc::clone(&runner), process.stop.clone());
+    process.spawn("archive flow", async move { running.run(stop).await });
+    let stop = process.stop.clone();
+    process.spawn("archive flow care", async move {
+        while !stop.is_cancelled() {
+            if let Err(error) = runner.look_after().await {
+                tracing::warn!(%error, "flows could not be looked after");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(FLOW_SWEEP) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    });
+}
+
+fn start_projections(process: &mut Process) {
+    let app = Arc::clone(&process.app);
+    for projection in app.domains.iter().flat_map(|domain| domain.projections.iter().cloned()) {
+        let (app, stop) = (Arc::clone(&app), process.stop.clone());
+        process.spawn("projection", async move {
+            let internal = app.db.internal("projection");
+            events::run_projection(&*projection, &internal, &app.feed, &app.settings, stop).await;
+        });
+    }
+}
+
+async fn keep_partitions(app: &App) {
+    let internal = app.db.internal("partitions");
+    let now = app.clock.now();
+    for table in PartitionedTable::ALL {
+        if let Err(error) = table.make_ahead(&internal, now).await {
+            tracing::warn!(table = table.name, %error, "partitions could not be made ahead; the default one takes the rows");
+        }
+    }
+    let prune = [
+        (PartitionedTable::OUTBOX, events::OUTBOX_RETENTION_SECONDS.seconds(&app.settings)),
+        (PartitionedTable::LOG, events::LOG_RETENTION_SECONDS.seconds(&app.settings)),
+        (PartitionedTable::IDEMPOTENCY, IDEMPOTENCY_KEPT),
+    ];
+    for (table, keep) in prune {
+        match table.prune(&internal, now, keep).await {
+            Ok(0) => {}
+            Ok(dropped) => tracing::info!(table = table.name, dropped, "old partitions dropped"),
+            Err(error) => tracing::warn!(table = table.name, %error, "old partitions could not be dropped"),
+        }
+    }
+}
+
+// fixed: results are promised for 24 hours; partitions are days, so two of them
+const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(48 * 3600);

@@ -1,0 +1,79 @@
+//! `gpuaasd run`: chosen roles on an external PostgreSQL.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::config::{self, Config, Mode};
+use crate::health::{self, Health};
+use crate::listen::{Listener, tls_from_files};
+use crate::process::{Process, ProcessOptions};
+use crate::roles::{self, Role};
+use crate::{Failure, telemetry};
+
+#[derive(Args)]
+pub struct RunArguments {
+    /// Roles to run, separated by commas
+    #[arg(long, value_delimiter = ',', required = true, value_name = "ROLE")]
+    role: Vec<Role>,
+    /// Configuration file; `gpuaasd config reference` explains every key
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
+    let config = config::load(&arguments.config)?;
+    telemetry::start_logs(config.log.format, config.log.level.as_deref().unwrap_or("info"))?;
+    let metrics = telemetry::metrics()?;
+    let mut wanted: Vec<Role> = Vec::new();
+    for role in arguments.role {
+        if !wanted.contains(&role) {
+            wanted.push(role);
+        }
+    }
+    let public = if wanted.contains(&Role::Api) { Some(public_listener(&config).await?) } else { None };
+    let internal = Listener::bind(config.internal.listen, None).await?;
+    let database = config.database()?;
+    database.check().await?;
+    let tls = config.public.as_ref().is_some_and(|public| public.tls_key.is_some());
+    let options = ProcessOptions { database, connections: config.database.connections, tls, backstop: false };
+    let mut process = Process::start(options).await?;
+    let health = Health::new(process.app.db.pool().clone(), wanted.iter().map(|role| role.name()).collect());
+    process.follow_settings();
+    if let Some(listener) = public {
+        roles::api::start(&mut process, listener, None)?;
+    }
+    if wanted.contains(&Role::OutboxRelay) {
+        roles::outbox_relay::start(&mut process);
+    }
+    if wanted.contains(&Role::PlatformWorker) {
+        roles::platform_worker::start(&mut process);
+    }
+    let stop = process.stop.clone();
+    process.spawn("internal listener", internal.serve(health::router(health.clone(), metrics), stop.clone()));
+    tokio::spawn(async move {
+        stop.cancelled().await;
+        health.drain();
+    });
+    tracing::info!(roles = ?wanted, "running");
+    process.run_until_stopped().await;
+    Ok(())
+}
+
+async fn public_listener(config: &Config) -> Result<Listener, Failure> {
+    let Some(public) = &config.public else {
+        return Err(Failure::new("the role api needs the section [public] with at least `listen`"));
+    };
+    let tls = match (&public.tls_certificate, &public.tls_key) {
+        (Some(certificate), Some(key)) => Some(tls_from_files(certificate, key)?),
+        (None, None) if config.mode == Mode::Development && public.listen.ip().is_loopback() => None,
+        (None, None) => {
+            return Err(Failure::new(
+                "clients would have to speak plaintext: set public.tls_certificate and public.tls_key \
+                 (plaintext is allowed only with mode = \"development\" on a loopback address)",
+            ));
+        }
+        _ => return Err(Failure::new("public.tls_certificate and public.tls_key belong together: set both")),
+    };
+    Listener::bind(public.listen, tls).await
+}
