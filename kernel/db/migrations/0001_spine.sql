@@ -70,7 +70,7 @@ CREATE TABLE spine.log (
 
 -- Where the sequencer stands. Its row lock, not a lease, keeps two sequencers apart.
 CREATE TABLE spine.sequencer (
-    only            boolean     PRIMARY KEY DEFAULT true CHECK (only),
+    singleton       boolean     PRIMARY KEY DEFAULT true CHECK (singleton),
     epoch           integer     NOT NULL DEFAULT 1,
     last_position   bigint      NOT NULL DEFAULT 0,
     last_at         timestamptz NOT NULL DEFAULT '-infinity',

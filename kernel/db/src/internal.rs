@@ -44,6 +44,8 @@ impl Internal {
     {
         let connection = self.pool.get().await?;
         let mut tx = Bookkeeping { transaction: Transaction::new(connection, Scope::Platform, None) };
+        let before =
+            if self.backstop { backstop::count(&mut tx.transaction).await? } else { backstop::Counts::new() };
         let outcome = work(&mut tx).await;
         let mut transaction = tx.transaction;
         match outcome {
@@ -53,7 +55,7 @@ impl Internal {
             }
             Ok(value) => {
                 if self.backstop {
-                    backstop::check(&mut transaction, self.worker, tables).await?;
+                    backstop::check(&mut transaction, self.worker, tables, &before).await?;
                 }
                 transaction.commit_after(&[]).await?;
                 Ok(value)
