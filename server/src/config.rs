@@ -3,14 +3,16 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Subcommand;
 use db::Target;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use schemars::JsonSchema;
+use secrets::{Keyring, MissingKey};
 use serde::Deserialize;
-use types::Secret;
+use types::{Secret, SystemEntropy};
 
 use crate::database::Database;
 use crate::telemetry::LogFormat;
@@ -25,6 +27,8 @@ pub struct Config {
     pub database: DatabaseConfig,
     /// Where tenants and operators come in. Needed by the role `api`.
     pub public: Option<PublicConfig>,
+    /// The key that protects secrets. Needed by roles that store or deliver them, the role `api` among them.
+    pub secrets: Option<SecretsConfig>,
     /// Health and metrics.
     #[serde(default)]
     pub internal: InternalConfig,
@@ -83,6 +87,14 @@ pub struct PublicConfig {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+pub struct SecretsConfig {
+    /// File with the key encryption key: 32 random bytes, mode 0600, the same on every replica. During a rotation the
+    /// former key lies beside it with the ending `.old`.
+    pub key_file: PathBuf,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct InternalConfig {
     /// Loopback unless told otherwise: metrics are not for tenants.
     pub listen: SocketAddr,
@@ -104,6 +116,16 @@ pub struct LogConfig {
 }
 
 impl Config {
+    /// The keys that protect secrets; without a configured file, ones that refuse every use.
+    pub fn secret_keys(&self) -> Result<Keyring, Failure> {
+        match &self.secrets {
+            None => Ok(Keyring::empty()),
+            Some(config) => {
+                Ok(Keyring::from_file(&config.key_file, MissingKey::Refuse, Arc::new(SystemEntropy))?)
+            }
+        }
+    }
+
     pub fn database(&self) -> Result<Database, Failure> {
         let file = &self.database.password_file;
         let password = std::fs::read_to_string(file).map_err(|error| {
@@ -183,6 +205,7 @@ pub fn command(command: ConfigCommand) -> Result<(), Failure> {
         ConfigCommand::Check { config } => {
             let loaded = load(&config)?;
             loaded.database()?;
+            loaded.secret_keys()?;
             terminal::say(&format!("{} is valid.", config.display()));
         }
     }

@@ -1,6 +1,7 @@
 //! The contracts, from the same registry the server routes by.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use db::{Pool, PoolOptions, Target};
 use serde_json::Value;
@@ -16,6 +17,7 @@ pub fn described() -> Result<App, Failure> {
     Ok(App::new(Parts {
         pool,
         nudges: db::Nudges::default(),
+        keys: Arc::new(secrets::Keyring::empty()),
         tls: false,
         stop: Default::default(),
         backstop: false,

@@ -25,6 +25,8 @@ pub struct ProcessOptions {
     pub database: Database,
     /// Connections for requests and flows; the workers' own pools are small and come on top.
     pub connections: usize,
+    /// The keys that protect secrets.
+    pub keys: Arc<secrets::Keyring>,
     pub tls: bool,
     pub backstop: bool,
 }
@@ -41,6 +43,7 @@ impl Process {
         let app = Arc::new(App::new(Parts {
             pool,
             nudges,
+            keys: options.keys,
             tls: options.tls,
             stop: stop.clone(),
             backstop: options.backstop,

@@ -1,6 +1,7 @@
 //! `gpuaasd run`: chosen roles on an external PostgreSQL.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 
@@ -36,8 +37,17 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let database = config.database()?;
     database.check().await?;
     let tls = config.public.as_ref().is_some_and(|public| public.tls_key.is_some());
-    let options = ProcessOptions { database, connections: config.database.connections, tls, backstop: false };
+    let options = ProcessOptions {
+        database,
+        connections: config.database.connections,
+        keys: Arc::new(config.secret_keys()?),
+        tls,
+        backstop: false,
+    };
     let mut process = Process::start(options).await?;
+    if config.secrets.is_some() {
+        process.app.secrets.check_keys().await?;
+    }
     let health = Health::new(process.app.db.pool().clone(), wanted.iter().map(|role| role.name()).collect());
     process.follow_settings();
     if let Some(listener) = public {
