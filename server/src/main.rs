@@ -10,12 +10,15 @@ mod database;
 mod error_pages;
 mod health;
 mod listen;
+mod node_tls;
 mod process;
 mod roles;
 mod run;
 mod system;
 mod telemetry;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod up;
 
 use std::path::PathBuf;
@@ -50,7 +53,7 @@ enum Command {
     /// Check or explain configuration files
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Write the API and event contracts (contracts/openapi.json, contracts/asyncapi.json)
+    /// Write what others build on: API, events, errors, settings, permissions
     #[command(hide = true)]
     Contracts {
         /// Directory to write into

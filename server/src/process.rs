@@ -13,7 +13,6 @@ use crate::database::Database;
 /// What roles run on.
 pub struct Process {
     pub app: Arc<App>,
-    pub database: Database,
     /// Of the `relay` login: outbox and log.
     pub relay_pool: Pool,
     pub stop: CancellationToken,
@@ -47,7 +46,7 @@ impl Process {
         }));
         app.settings.renew(&app.db.internal("settings")).await?;
         app.feed.start().await?;
-        Ok(Self { app, database: options.database, relay_pool, stop, tasks: JoinSet::new() })
+        Ok(Self { app, relay_pool, stop, tasks: JoinSet::new() })
     }
 
     /// Runs a task until the process stops. A task that ends early, or panics, takes the process down: a role that

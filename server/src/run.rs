@@ -32,6 +32,13 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         }
     }
     let public = if wanted.contains(&Role::Api) { Some(public_listener(&config).await?) } else { None };
+    let node = match &config.node {
+        Some(node) if wanted.contains(&Role::Api) => {
+            let tls = tls_from_files(&node.tls_certificate, &node.tls_key, Some(&node.client_ca))?;
+            Some(Listener::bind(node.listen, Some(tls)).await?)
+        }
+        _ => None,
+    };
     let internal = Listener::bind(config.internal.listen, None).await?;
     let database = config.database()?;
     database.check().await?;
@@ -41,7 +48,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let health = Health::new(process.app.db.pool().clone(), wanted.iter().map(|role| role.name()).collect());
     process.follow_settings();
     if let Some(listener) = public {
-        roles::api::start(&mut process, listener, None)?;
+        roles::api::start(&mut process, roles::api::Listeners { public: listener, node }, None)?;
     }
     if wanted.contains(&Role::OutboxRelay) {
         roles::outbox_relay::start(&mut process);
@@ -65,7 +72,7 @@ async fn public_listener(config: &Config) -> Result<Listener, Failure> {
         return Err(Failure::new("the role api needs the section [public] with at least `listen`"));
     };
     let tls = match (&public.tls_certificate, &public.tls_key) {
-        (Some(certificate), Some(key)) => Some(tls_from_files(certificate, key)?),
+        (Some(certificate), Some(key)) => Some(tls_from_files(certificate, key, None)?),
         (None, None) if config.mode == Mode::Development && public.listen.ip().is_loopback() => None,
         (None, None) => {
             return Err(Failure::new(

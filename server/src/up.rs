@@ -27,6 +27,9 @@ pub struct UpArguments {
     /// Where the API and the console answer; loopback only, because it is plaintext
     #[arg(long, default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+    /// Where nodes connect, with mutual TLS
+    #[arg(long, default_value = "127.0.0.1:8443")]
+    node_listen: SocketAddr,
     /// Where everything is kept [default: /var/lib/gpuaas for root, else ~/.local/share/gpuaas]
     #[arg(long)]
     data_dir: Option<PathBuf>,
@@ -53,6 +56,7 @@ const CONNECTIONS: usize = 10;
 #[derive(Serialize)]
 struct Ready {
     url: String,
+    node_url: String,
     sign_in_link: String,
     operator_key_file: PathBuf,
     tenant_key_file: PathBuf,
@@ -74,8 +78,11 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     }
     let data_dir = data_directory(arguments.data_dir)?;
     let lock = DataDirLock::acquire(&data_dir)?;
-    let listener = Listener::bind(arguments.listen, None).await?;
+    let listener = Listener::bind_named(arguments.listen, None, "--listen").await?;
     let address = listener.address()?;
+    let node_tls = crate::node_tls::at(&data_dir.join("node-tls"), arguments.node_listen.ip())?;
+    let node_listener = Listener::bind_named(arguments.node_listen, Some(node_tls), "--node-listen").await?;
+    let node_address = node_listener.address()?;
     let (database, admin, server) =
         open_database(&lock, &data_dir, arguments.database_url, arguments.postgres_dir).await?;
     database.init(&admin).await?;
@@ -96,11 +103,13 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     let health =
         Health::new(process.app.db.pool().clone(), Role::ALL.iter().map(|role| role.name()).collect());
     process.follow_settings();
-    roles::api::start(&mut process, listener, Some(health::router(health, metrics)))?;
+    let listeners = roles::api::Listeners { public: listener, node: Some(node_listener) };
+    roles::api::start(&mut process, listeners, Some(health::router(health, metrics)))?;
     roles::outbox_relay::start(&mut process);
     roles::platform_worker::start(&mut process);
     let ready = Ready {
         url: format!("http://{address}"),
+        node_url: format!("https://{node_address}"),
         sign_in_link,
         operator_key_file,
         tenant_key_file,
@@ -182,7 +191,7 @@ async fn open_database(
         return Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin), None));
     }
     let mut candidates = Binaries::installed().await;
-    if let Some(directory) = postgres_dir {
+    for directory in postgres_dir.into_iter().chain(packaged_postgres()) {
         candidates.push(Binaries::at(&directory).await?);
     }
     let binaries = Binaries::for_cluster(data_dir, &candidates)?;
@@ -194,6 +203,13 @@ async fn open_database(
     let mut admin = config.clone();
     admin.user(SUPERUSER).password(password.expose()).dbname("postgres");
     Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin), Some(server)))
+}
+
+/// The PostgreSQL of a release: `lib/gpuaas/postgres` beside the `bin` directory this program is in.
+fn packaged_postgres() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let directory = program.parent()?.parent()?.join("lib/gpuaas/postgres");
+    directory.is_dir().then_some(directory)
 }
 
 /// A small, private server: enough connections for us, little memory.
@@ -234,7 +250,7 @@ async fn sign_in_link(iam: &Iam, seeded: &Seeded, address: SocketAddr) -> Result
 }
 
 /// Writes a file only its owner can read, whole or not at all.
-fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
+pub fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
     let failed =
         |error: std::io::Error| Failure::new(format!("{} cannot be written: {error}", path.display()));
     let part = path.with_extension("part");

@@ -33,7 +33,7 @@ pub use limits::{Limits, SETTINGS, WAIT_SECONDS_MAX};
 pub use openapi::document;
 pub use operation::{Call, Endpoint, Exposure, Kind, Nothing, Operation, OperationInfo, RateClass, Reply};
 pub use page::{Page, page_limit};
-pub use problem::{Problem, catalogue, to_response};
+pub use problem::{Problem, catalogue, status_of, to_response};
 pub use sse::{SseEvent, stream_response};
 
 /// What handlers return for a stream: the finished response.

@@ -158,8 +158,9 @@ fn responses(info: &OperationInfo, write: &mut SchemaGenerator) -> Value {
     };
     let mut content = match info.kind {
         Kind::Json => json!({"schema": (info.reply_schema)(write)}),
-        // The schema is that of one event's data; the stream itself is text.
-        Kind::Sse => json!({"schema": {"type": "string"}, "x-gpuaas-event": (info.reply_schema)(write)}),
+        // The stream is text; the schema within is that of one event's `data`.
+        Kind::Sse => json!({"schema": {
+            "type": "string", "contentMediaType": "application/json", "contentSchema": (info.reply_schema)(write)}}),
     };
     if let Some(example) = info.example {
         content["example"] = example().1;
