@@ -5,6 +5,7 @@ use std::path::Path;
 use db::{Pool, PoolOptions, Target};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::assemble::{App, Parts};
 use crate::{Failure, VERSION};
@@ -16,9 +17,10 @@ pub fn described() -> Result<App, Failure> {
     let pool = Pool::new(Target::plain(tokio_postgres::Config::new()), options)?;
     Ok(App::new(Parts {
         pool,
+        settings: db::Settings::default(),
         nudges: db::Nudges::default(),
         tls: false,
-        stop: Default::default(),
+        stop: CancellationToken::new(),
         backstop: false,
     }))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use db::{Login, Nudges, Pool};
+use db::{Login, Nudges, Pool, Settings};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +26,7 @@ pub struct ProcessOptions {
     pub connections: usize,
     pub tls: bool,
     pub backstop: bool,
+    pub settings: Settings,
 }
 
 /// Connections of the relay: the sequencer's, and one for whoever reads the log for it.
@@ -39,6 +40,7 @@ impl Process {
         let relay_pool = options.database.pool(Login::Relay, RELAY_CONNECTIONS)?;
         let app = Arc::new(App::new(Parts {
             pool,
+            settings: options.settings,
             nudges,
             tls: options.tls,
             stop: stop.clone(),

@@ -43,7 +43,9 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let database = config.database()?;
     database.check().await?;
     let tls = config.public.as_ref().is_some_and(|public| public.tls_key.is_some());
-    let options = ProcessOptions { database, connections: config.database.connections, tls, backstop: false };
+    let settings = db::Settings::default();
+    let options =
+        ProcessOptions { database, connections: config.database.connections, tls, backstop: false, settings };
     let mut process = Process::start(options).await?;
     let health = Health::new(process.app.db.pool().clone(), wanted.iter().map(|role| role.name()).collect());
     process.follow_settings();

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use types::Result;
-use web::{Call, Endpoint, Nothing, Operation, Page, Reply, SseEvent, page_limit};
+use web::{Call, Endpoint, Nothing, Operation, Page, PageLimit, Reply, SseEvent, page_limit};
 
 pub struct EventsRead;
 impl Action for EventsRead {
@@ -54,8 +54,7 @@ struct EventsQuery {
 #[serde(deny_unknown_fields)]
 struct ParkedQuery {
     /// Most items to return.
-    #[schemars(range(min = 1, max = 200))]
-    limit: Option<u32>,
+    limit: Option<PageLimit>,
 }
 
 impl System {

@@ -44,9 +44,19 @@ pub struct UpArguments {
     database_url: Option<String>,
     #[arg(long, value_enum, default_value = "human")]
     log_format: LogFormat,
+    /// Fix a setting for this process, e.g. web.page_limit_max=100; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
+    setting: Vec<(String, serde_json::Value)>,
     /// Check every transaction against what it really wrote (for tests; slower)
     #[arg(long, hide = true)]
     backstop: bool,
+}
+
+/// `key=value`, the value as JSON; a bare word is a string.
+fn parse_setting(text: &str) -> Result<(String, serde_json::Value), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::String(value.to_owned()));
+    Ok((key.to_owned(), value))
 }
 
 /// Connections for requests and flows; with the workers' pools it stays below twenty.
@@ -91,8 +101,14 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
         tracing::info!(applied, "schema migrated");
     }
     database.check().await?;
-    let options =
-        ProcessOptions { database, connections: CONNECTIONS, tls: false, backstop: arguments.backstop };
+    let settings = db::Settings::with_overrides(arguments.setting.into_iter().collect());
+    let options = ProcessOptions {
+        database,
+        connections: CONNECTIONS,
+        tls: false,
+        backstop: arguments.backstop,
+        settings,
+    };
     let mut process = Process::start(options).await?;
     let seeded = process.app.iam.seed().await?;
     let operator_key_file =

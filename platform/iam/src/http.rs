@@ -1,14 +1,12 @@
 //! Routes and wire types of the identity domain.
 
-use std::time::Duration;
-
 use authz::Resource;
 use axum::http::{HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use types::{Name, Result, Timestamp};
-use web::{Call, Endpoint, Nothing, Operation, Page, RateClass, Reply, page_limit};
+use web::{Call, Endpoint, Nothing, Operation, Page, PageLimit, RateClass, Reply, WaitSeconds, page_limit};
 
 use crate::Iam;
 use crate::model::*;
@@ -119,8 +117,7 @@ struct OrganizationListQuery {
     /// Only the organization with this name.
     name: Option<Name>,
     /// Most items to return.
-    #[schemars(range(min = 1, max = 200))]
-    limit: Option<u32>,
+    limit: Option<PageLimit>,
     /// Where to go on, from `next_cursor`.
     cursor: Option<String>,
 }
@@ -133,8 +130,7 @@ struct ProjectListQuery {
     /// Only the project with this name.
     name: Option<Name>,
     /// Most items to return.
-    #[schemars(range(min = 1, max = 200))]
-    limit: Option<u32>,
+    limit: Option<PageLimit>,
     /// Where to go on, from `next_cursor`.
     cursor: Option<String>,
 }
@@ -145,8 +141,7 @@ struct OrganizationGetQuery {
     /// Answer when the organization reaches this state, or when the time is up.
     wait: Option<OrganizationState>,
     /// How long to wait, in seconds.
-    #[schemars(range(min = 1, max = 60))]
-    wait_seconds: Option<u64>,
+    wait_seconds: Option<WaitSeconds>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -277,8 +272,7 @@ async fn organization_get(
     let Some(wanted) = call.query.wait else {
         return iam.organization_get(&call.context, id).await.map(organization_reply);
     };
-    let most = iam.settings.get(&web::WAIT_SECONDS_MAX);
-    let patience = Duration::from_secs(call.query.wait_seconds.unwrap_or(most).min(most));
+    let patience = web::patience(call.query.wait_seconds, &iam.settings);
     let subject = id.to_string();
     let read = || iam.organization_get(&call.context, id);
     let organization = ::events::wait_until(&iam.feed, &subject, patience, read, |organization| {
