@@ -7,13 +7,16 @@ mod assemble;
 mod config;
 mod contracts;
 mod database;
+mod embedded;
 mod error_pages;
+mod files;
 mod health;
 mod listen;
 mod node_tls;
 mod process;
 mod roles;
 mod run;
+mod sign_in_link;
 mod system;
 mod telemetry;
 mod terminal;
@@ -47,6 +50,8 @@ enum Command {
     Up(up::UpArguments),
     /// Run roles of a larger installation
     Run(run::RunArguments),
+    /// Make a new one-time sign-in link for a running `gpuaasd up`
+    SignInLink(sign_in_link::SignInLinkArguments),
     /// Prepare a database: logins, schema, migrations
     #[command(subcommand)]
     Db(database::DbCommand),
@@ -74,6 +79,7 @@ fn main() -> ExitCode {
         match arguments.command {
             Command::Up(arguments) => Box::pin(up::up(arguments)).await,
             Command::Run(arguments) => Box::pin(run::run(arguments)).await,
+            Command::SignInLink(arguments) => Box::pin(sign_in_link::sign_in_link(arguments)).await,
             Command::Db(command) => database::command(command).await,
             Command::Config(command) => config::command(command),
             Command::Contracts { out } => contracts::write(&out),

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType};
 
 use crate::Failure;
+use crate::files::write_private;
 use crate::listen::tls_from_files;
-use crate::up::write_private;
 
 /// TLS for the node listener from `directory`, made there if it is missing.
 pub fn at(directory: &Path, address: IpAddr) -> Result<Arc<rustls::ServerConfig>, Failure> {

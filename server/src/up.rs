@@ -4,17 +4,16 @@
 //! printed as ready that is not.
 
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use db::Target;
 use iam::{Iam, Seeded, SeededKey};
-use postgres_server::{Binaries, DataDirLock, Options, SUPERUSER, Server};
+use postgres_server::{DataDirLock, Server};
 use serde::Serialize;
-use types::{Secret, SystemEntropy};
+use types::Secret;
 
-use crate::database::Database;
+use crate::embedded::{data_directory, open_database};
+use crate::files::write_private;
 use crate::health::{self, Health};
 use crate::listen::Listener;
 use crate::process::{Process, ProcessOptions};
@@ -173,79 +172,6 @@ async fn supervise(
     }
 }
 
-fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    let directory = match named {
-        Some(directory) => directory,
-        None if rustix::process::geteuid().is_root() => PathBuf::from("/var/lib/gpuaas"),
-        None => {
-            let home = std::env::var_os("HOME")
-                .ok_or_else(|| Failure::new("HOME is not set: name the data directory with --data-dir"))?;
-            PathBuf::from(home).join(".local/share/gpuaas")
-        }
-    };
-    std::fs::create_dir_all(&directory).map_err(|error| {
-        Failure::new(format!("the data directory {} cannot be made: {error}", directory.display()))
-    })?;
-    directory.canonicalize().map_err(|error| Failure::new(format!("{}: {error}", directory.display())))
-}
-
-type Opened = (Database, Target, Option<Server>);
-
-async fn open_database(
-    lock: &DataDirLock,
-    data_dir: &Path,
-    url: Option<String>,
-    postgres_dir: Option<PathBuf>,
-) -> Result<Opened, Failure> {
-    if let Some(url) = url {
-        let admin: tokio_postgres::Config = url
-            .parse()
-            .map_err(|error| Failure::new(format!("DATABASE_URL is not a PostgreSQL URL: {error}")))?;
-        let mut config = admin.clone();
-        config.dbname("gpuaas");
-        let password = kept_password(&data_dir.join("database.password"))?;
-        return Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin), None));
-    }
-    let mut candidates = Binaries::installed().await;
-    for directory in postgres_dir.into_iter().chain(packaged_postgres()) {
-        candidates.push(Binaries::at(&directory).await?);
-    }
-    let binaries = Binaries::for_cluster(data_dir, &candidates)?;
-    let server =
-        Server::start(lock, Options { binaries, settings: server_settings(), durable: true }).await?;
-    let mut config = tokio_postgres::Config::new();
-    config.host_path(server.socket_dir()).port(server.port()).dbname("gpuaas");
-    let password = Secret::new(server.password().expose().clone());
-    let mut admin = config.clone();
-    admin.user(SUPERUSER).password(password.expose()).dbname("postgres");
-    Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin), Some(server)))
-}
-
-/// The PostgreSQL of a release: `lib/gpuaas/postgres` beside the `bin` directory this program is in.
-fn packaged_postgres() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let directory = program.parent()?.parent()?.join("lib/gpuaas/postgres");
-    directory.is_dir().then_some(directory)
-}
-
-/// A small, private server: enough connections for us, little memory.
-fn server_settings() -> Vec<(String, String)> {
-    [("max_connections", "40"), ("shared_buffers", "64MB"), ("jit", "off"), ("log_min_messages", "warning")]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .to_vec()
-}
-
-fn kept_password(path: &Path) -> Result<Secret, Failure> {
-    if let Ok(text) = std::fs::read_to_string(path) {
-        return Ok(Secret::new(text.trim().to_owned()));
-    }
-    let mut bytes = [0u8; 24];
-    types::Entropy::fill(&SystemEntropy, &mut bytes);
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    write_private(path, &text)?;
-    Ok(Secret::new(text))
-}
-
 /// The key in the file, or a new one if there is none or it no longer opens this database.
 async fn key_file(iam: &Iam, data_dir: &Path, name: &str, whose: SeededKey) -> Result<PathBuf, Failure> {
     let path = data_dir.join(name);
@@ -259,22 +185,11 @@ async fn key_file(iam: &Iam, data_dir: &Path, name: &str, whose: SeededKey) -> R
     Ok(path)
 }
 
-async fn sign_in_link(iam: &Iam, seeded: &Seeded, address: SocketAddr) -> Result<String, Failure> {
+/// A one-time link for the first operator.
+pub async fn sign_in_link(iam: &Iam, seeded: &Seeded, address: SocketAddr) -> Result<String, Failure> {
     let code = iam.sign_in_link_create(&iam.bootstrap_context(), seeded.operator).await?;
     // After the '#': browsers keep it to themselves, so the code reaches no log and no proxy.
     Ok(format!("http://{address}/sign-in#{}", code.expose()))
-}
-
-/// Writes a file only its owner can read, whole or not at all.
-pub fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed =
-        |error: std::io::Error| Failure::new(format!("{} cannot be written: {error}", path.display()));
-    let part = path.with_extension("part");
-    let _ = std::fs::remove_file(&part);
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
-    std::fs::rename(&part, path).map_err(failed)
 }
 
 fn greet(ready: &Ready) {
