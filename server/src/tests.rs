@@ -48,6 +48,11 @@ fn every_declaration_is_complete_and_unique() {
             "{} does not say what it does",
             info.id
         );
+        assert!(
+            info.body_schema.is_none() || info.example.is_some(),
+            "{} shows no example of its body",
+            info.id
+        );
         assert!(app.tags().iter().any(|(name, _)| *name == info.tag), "{} has an undescribed tag", info.id);
         if let Some(permission) = info.permission {
             assert!(actions.contains(permission.name), "{} asks for an unregistered action", info.id);

@@ -138,7 +138,11 @@ impl TestDb {
 
     /// Runs a script as the superuser.
     pub async fn run(&self, script: &str) {
-        self.superuser().await.batch_execute(script).await.unwrap_or_else(|error| panic!("{script}: {error:?}"));
+        self.superuser()
+            .await
+            .batch_execute(script)
+            .await
+            .unwrap_or_else(|error| panic!("{script}: {error:?}"));
     }
 
     /// One number, as the superuser sees it.
@@ -219,7 +223,6 @@ fn login_target(cluster: &Cluster, database: &str, login: Login) -> Target {
 }
 
 fn pool(target: Target, connections_max: usize) -> Pool {
-    let options =
-        PoolOptions { connections_max, waiting_max: 10_000, wait_timeout: Duration::from_secs(20) };
+    let options = PoolOptions { connections_max, waiting_max: 10_000, wait_timeout: Duration::from_secs(20) };
     Pool::new(target, options).expect("a pool")
 }

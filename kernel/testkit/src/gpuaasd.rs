@@ -27,7 +27,8 @@ impl Gpuaasd {
         let ready_file = directory.join("ready.json");
         let _ = std::fs::remove_file(&ready_file);
         let (data, ready) = (directory.join("data"), ready_file.clone());
-        let mut arguments = vec!["up", "--listen", "127.0.0.1:0", "--data-dir", text(&data)];
+        let mut arguments = vec!["up", "--listen", "127.0.0.1:0", "--node-listen", "127.0.0.1:0"];
+        arguments.extend(["--data-dir", text(&data)]);
         arguments.extend(["--ready-file", text(&ready)]);
         arguments.extend(further);
         let child = Child::spawn(&binary(), &arguments, &[], &directory.join("gpuaasd.log"));
@@ -81,7 +82,7 @@ impl Gpuaasd {
 }
 
 /// The program to test: named by cargo to the tests of its own package, else beside the test's own.
-pub(crate) fn binary() -> PathBuf {
+pub fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("CARGO_BIN_EXE_gpuaasd") {
         return path.into();
     }

@@ -35,15 +35,15 @@ mod postgres;
 mod proxy;
 mod scratch;
 mod template;
-pub mod toy;
 #[cfg(test)]
 mod tests;
+pub mod toy;
 
 pub use child::Child;
 pub use cut::cut_at_every_await;
 pub use database::{Plan, TestDb};
 pub use eventually::{DEADLINE, eventually, eventually_some};
-pub use gpuaasd::Gpuaasd;
+pub use gpuaasd::{Gpuaasd, binary};
 pub use http_client::{HttpClient, Reply};
 pub use nats::NatsServer;
 pub use net::free_port;

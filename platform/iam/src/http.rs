@@ -242,6 +242,7 @@ fn organization_endpoints(iam: &Iam) -> Vec<Endpoint> {
             .errors([&NAME_TAKEN, &ARCHIVED])
             .etag()
             .cli("org rename")
+            .example(|| (json!({"name": "Acme Research"}), organization_example("active")))
             .handler(on!(iam, |call: Call<OrganizationPath, Nothing, RenameBody>| {
                 iam.organization_rename(&call.context, call.path.org_id, call.body.name, call.if_match)
                     .await
@@ -372,6 +373,13 @@ fn session_endpoints(iam: &Iam) -> Vec<Endpoint> {
             )
             .rate(RateClass::Guess)
             .errors([&SIGN_IN_LINK_INVALID])
+            .example(|| {
+                let operator = json!({"kind": "user", "id": "opr_01jcqz3k8vf4t9x2m7n5p6r8sd"});
+                (
+                    json!({"code": "gpuaas_sic_…"}),
+                    json!({"actor": operator, "expires_at": "2026-11-15T20:00:00Z"}),
+                )
+            })
             .handler(
                 on!(iam, |call: Call<Nothing, Nothing, SessionCreateBody>| session_create(&iam, call).await)
             ),
