@@ -21,37 +21,37 @@ pub struct Page<T> {
 /// A number within bounds that are part of the wire format: outside of them the request is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u64")]
-pub struct Bounded<const MIN: u64, const MAX: u64>(u64);
+pub struct Bounded<const LOW: u64, const HIGH: u64>(u64);
 
-impl<const MIN: u64, const MAX: u64> Bounded<MIN, MAX> {
+impl<const LOW: u64, const HIGH: u64> Bounded<LOW, HIGH> {
     pub const fn get(self) -> u64 {
         self.0
     }
 }
 
-impl<const MIN: u64, const MAX: u64> TryFrom<u64> for Bounded<MIN, MAX> {
+impl<const LOW: u64, const HIGH: u64> TryFrom<u64> for Bounded<LOW, HIGH> {
     type Error = String;
 
     fn try_from(value: u64) -> Result<Self, String> {
-        if (MIN..=MAX).contains(&value) {
+        if (LOW..=HIGH).contains(&value) {
             Ok(Self(value))
         } else {
-            Err(format!("expected a number from {MIN} to {MAX}"))
+            Err(format!("expected a number from {LOW} to {HIGH}"))
         }
     }
 }
 
-impl<const MIN: u64, const MAX: u64> JsonSchema for Bounded<MIN, MAX> {
+impl<const LOW: u64, const HIGH: u64> JsonSchema for Bounded<LOW, HIGH> {
     fn inline_schema() -> bool {
         true
     }
 
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        format!("From{MIN}To{MAX}").into()
+        format!("From{LOW}To{HIGH}").into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "integer", "minimum": MIN, "maximum": MAX})
+        json_schema!({"type": "integer", "minimum": LOW, "maximum": HIGH})
     }
 }
 

@@ -345,6 +345,7 @@ fn project_endpoints(iam: &Iam) -> Vec<Endpoint> {
         .errors([&NAME_TAKEN, &ARCHIVED])
         .etag()
         .cli("project rename")
+        .example(|| (json!({"name": "training"}), project_example("active")))
         .handler(on!(iam, |call: Call<ProjectPath, Nothing, RenameBody>| {
             iam.project_rename(&call.context, call.path.project_id, call.body.name, call.if_match)
                 .await
