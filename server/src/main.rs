@@ -4,6 +4,7 @@
 //! This file only reads the command line; each command has a file of its own.
 
 mod assemble;
+mod backup;
 mod config;
 mod contracts;
 mod database;
@@ -11,12 +12,13 @@ mod embedded;
 mod error_pages;
 mod files;
 mod health;
+mod installation;
 mod listen;
 mod node_tls;
+mod operator;
 mod process;
 mod roles;
 mod run;
-mod sign_in_link;
 mod system;
 mod telemetry;
 mod terminal;
@@ -50,8 +52,13 @@ enum Command {
     Up(up::UpArguments),
     /// Run roles of a larger installation
     Run(run::RunArguments),
-    /// Make a new one-time sign-in link for a running `gpuaasd up`
-    SignInLink(sign_in_link::SignInLinkArguments),
+    /// Hand out sign-in links and keys of the platform's operator
+    #[command(subcommand)]
+    Operator(operator::OperatorCommand),
+    /// Copy everything into a directory while the server runs
+    Backup(backup::BackupArguments),
+    /// Bring a backup back, onto an empty data directory
+    Restore(backup::RestoreArguments),
     /// Prepare a database: logins, schema, migrations
     #[command(subcommand)]
     Db(database::DbCommand),
@@ -79,7 +86,9 @@ fn main() -> ExitCode {
         match arguments.command {
             Command::Up(arguments) => Box::pin(up::up(arguments)).await,
             Command::Run(arguments) => Box::pin(run::run(arguments)).await,
-            Command::SignInLink(arguments) => Box::pin(sign_in_link::sign_in_link(arguments)).await,
+            Command::Operator(command) => Box::pin(operator::command(command)).await,
+            Command::Backup(arguments) => Box::pin(backup::backup(arguments)).await,
+            Command::Restore(arguments) => Box::pin(backup::restore(arguments)).await,
             Command::Db(command) => database::command(command).await,
             Command::Config(command) => config::command(command),
             Command::Contracts { out } => contracts::write(&out),

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use iam::{Iam, Seeded, SeededKey};
+use iam::{Iam, SeededKey};
 use postgres_server::{DataDirLock, Server};
 use serde::Serialize;
 use types::Secret;
@@ -114,7 +114,7 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
         key_file(&process.app.iam, &data_dir, "operator.key", SeededKey::Operator).await?;
     let tenant_key_file =
         key_file(&process.app.iam, &data_dir, "tenant.key", SeededKey::Owner(seeded.organization)).await?;
-    let sign_in_link = sign_in_link(&process.app.iam, &seeded, address).await?;
+    let sign_in_link = process.app.iam.sign_in_link(seeded.operator, &format!("http://{address}")).await?;
     let health =
         Health::new(process.app.db.pool().clone(), Role::ALL.iter().map(|role| role.name()).collect());
     process.follow_settings();
@@ -183,13 +183,6 @@ async fn key_file(iam: &Iam, data_dir: &Path, name: &str, whose: SeededKey) -> R
     let key = iam.seed_key(whose, name).await?;
     write_private(&path, key.expose())?;
     Ok(path)
-}
-
-/// A one-time link for the first operator.
-pub async fn sign_in_link(iam: &Iam, seeded: &Seeded, address: SocketAddr) -> Result<String, Failure> {
-    let code = iam.sign_in_link_create(&iam.bootstrap_context(), seeded.operator).await?;
-    // After the '#': browsers keep it to themselves, so the code reaches no log and no proxy.
-    Ok(format!("http://{address}/sign-in#{}", code.expose()))
 }
 
 fn greet(ready: &Ready) {

@@ -9,8 +9,11 @@ use crate::shared::{gpuaasd, unique};
 /// A fresh code, made the way the machine's owner makes one.
 fn code() -> String {
     let data = std::path::Path::new(gpuaasd().ready["operator_key_file"].as_str().unwrap()).parent().unwrap();
-    let made =
-        std::process::Command::new(binary()).args(["sign-in-link", "--data-dir"]).arg(data).output().unwrap();
+    let made = std::process::Command::new(binary())
+        .args(["operator", "sign-in-link", "--data-dir"])
+        .arg(data)
+        .output()
+        .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let link = String::from_utf8(made.stdout).unwrap();
     link.trim().split_once('#').expect("the code is after the #").1.to_owned()
