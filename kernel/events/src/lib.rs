@@ -13,16 +13,19 @@
 mod asyncapi;
 mod consumer;
 mod feed;
+mod log;
 mod log_event;
 mod projection;
 mod sequencer;
 mod settings;
+mod span;
 mod store;
 mod wait;
 
 pub use asyncapi::document as asyncapi_document;
 pub use consumer::{Consumer, HandleError, run as run_consumer};
 pub use feed::{CURSOR_EXPIRED, EventCursor, Feed, Filter, INVALID_CURSOR};
+pub use log::{Log, LogEnd};
 pub use log_event::{CloudEvent, EventId, LogEvent};
 pub use projection::{Projection, rebuild, run as run_projection};
 pub use sequencer::Sequencer;
