@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use db::{Login, Nudges, Pool};
+use db::{Bridge, Login, Nudges, Pool};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,13 @@ pub struct Process {
     tasks: JoinSet<()>,
 }
 
+/// Kind of the id that tells this process's nudges from others'.
+enum Replica {}
+impl types::Kind for Replica {
+    const PREFIX: &'static str = "rep";
+    const NAME: &'static str = "replica";
+}
+
 /// How a process is made.
 pub struct ProcessOptions {
     pub database: Database,
@@ -29,8 +36,8 @@ pub struct ProcessOptions {
     pub backstop: bool,
 }
 
-/// Connections of the relay: the sequencer's, and one for whoever reads the log for it.
-const RELAY_CONNECTIONS: usize = 2;
+/// Connections of the relay: the sequencer's, one for the relay's place in the log, one for whoever reads the log.
+const RELAY_CONNECTIONS: usize = 3;
 
 impl Process {
     pub async fn start(options: ProcessOptions) -> Result<Self, Failure> {
@@ -61,6 +68,22 @@ impl Process {
                 stop.cancel();
             }
         });
+    }
+
+    /// Reads the log for everyone in this process who waits for events.
+    pub fn follow_log(&mut self) {
+        let (feed, stop) = (self.app.feed.clone(), self.stop.clone());
+        self.spawn("event feed", async move { feed.run(stop).await });
+    }
+
+    /// Hears other replicas' nudges, and tells them ours.
+    pub fn follow_replicas(&mut self) {
+        let target = self.database.target(Login::App);
+        let (nudges, settings) = (self.app.db.nudges().clone(), self.app.settings.clone());
+        let replica = self.app.db.make_id::<Replica>();
+        let bridge = Bridge::new(target, nudges, settings, *replica.as_uuid());
+        let stop = self.stop.clone();
+        self.spawn("nudge bridge", async move { bridge.run(stop).await });
     }
 
     /// Keeps settings fresh: after a nudge, and every few seconds.

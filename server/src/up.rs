@@ -19,7 +19,7 @@ use crate::health::{self, Health};
 use crate::listen::Listener;
 use crate::process::{Process, ProcessOptions};
 use crate::roles::{self, Role};
-use crate::telemetry::LogFormat;
+use crate::telemetry::{LogFormat, TelemetryConfig};
 use crate::{Failure, telemetry, terminal};
 
 #[derive(Args)]
@@ -41,11 +41,16 @@ pub struct UpArguments {
     database_url: Option<String>,
     #[arg(long, value_enum, default_value = "human")]
     log_format: LogFormat,
+    /// Send traces to this OpenTelemetry collector, e.g. http://127.0.0.1:4318/v1/traces
+    #[arg(long, env = "GPUAAS_OTLP_ENDPOINT", value_name = "URL")]
+    otlp_endpoint: Option<String>,
     /// Check every transaction against what it really wrote (for tests; slower)
     #[arg(long, hide = true)]
     backstop: bool,
 }
 
+/// What somebody at a terminal wants to know.
+const LOG_LEVEL: &str = "warn,gpuaasd=info,postgres_server=info";
 /// Connections for requests and flows; with the workers' pools it stays below twenty.
 const CONNECTIONS: usize = 10;
 
@@ -63,7 +68,8 @@ struct Ready {
 }
 
 pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
-    telemetry::start_logs(arguments.log_format, "warn,gpuaasd=info,postgres_server=info")?;
+    let tracing = TelemetryConfig { otlp_endpoint: arguments.otlp_endpoint.clone(), ..Default::default() };
+    let traces = telemetry::start(arguments.log_format, LOG_LEVEL, &tracing)?;
     let metrics = telemetry::metrics()?;
     if !arguments.listen.ip().is_loopback() {
         return Err(Failure::new(format!(
@@ -96,8 +102,9 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     let health =
         Health::new(process.app.db.pool().clone(), Role::ALL.iter().map(|role| role.name()).collect());
     process.follow_settings();
+    process.follow_log();
     roles::api::start(&mut process, listener, Some(health::router(health, metrics)))?;
-    roles::outbox_relay::start(&mut process);
+    roles::outbox_relay::start(&mut process, None).await?;
     roles::platform_worker::start(&mut process);
     let ready = Ready {
         url: format!("http://{address}"),
@@ -114,7 +121,9 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
         write_private(path, &text)?;
     }
     greet(&ready);
-    supervise(process, server, arguments.ready_file.as_deref()).await
+    let ended = supervise(process, server, arguments.ready_file.as_deref()).await;
+    traces.flush().await;
+    ended
 }
 
 /// Runs until stopped; a private PostgreSQL that dies takes us with it, one that we leave is stopped.

@@ -25,8 +25,6 @@ pub fn start(process: &mut Process, listener: Listener, internal: Option<Router>
     if let Some(internal) = internal {
         router = router.merge(internal);
     }
-    let (feed, stop) = (app.feed.clone(), process.stop.clone());
-    process.spawn("event feed", async move { feed.run(stop).await });
     let stop = process.stop.clone();
     process.spawn("public listener", listener.serve(router, stop));
     Ok(())
