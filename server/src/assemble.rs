@@ -76,8 +76,10 @@ impl App {
 
     pub fn settings_reference(&self) -> Vec<SettingInfo> {
         let mut all = (web::SETTINGS)();
+        all.extend((db::SETTINGS)());
         all.extend((events::SETTINGS)());
         all.extend((flow::SETTINGS)());
+        all.extend((relay::SETTINGS)());
         all.extend(self.domains.iter().flat_map(|domain| domain.settings.iter().cloned()));
         all
     }

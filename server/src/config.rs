@@ -11,8 +11,12 @@ use serde::Deserialize;
 use types::Secret;
 
 use crate::database::Database;
-use crate::telemetry::LogFormat;
+use crate::telemetry::{LogFormat, TelemetryConfig};
 use crate::{Failure, terminal};
+
+mod nats;
+
+pub use nats::NatsConfig;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,6 +34,10 @@ pub struct Config {
     pub internal: InternalConfig,
     #[serde(default)]
     pub log: LogConfig,
+    /// Where events are copied to for the outside world. Without it nothing is; the product itself never needs it.
+    pub nats: Option<NatsConfig>,
+    #[serde(default)]
+    pub telemetry: TelemetryConfig,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
@@ -117,14 +125,11 @@ pub struct LogConfig {
 
 impl Config {
     pub fn database(&self) -> Result<Database, Failure> {
-        let file = &self.database.password_file;
-        let password = std::fs::read_to_string(file).map_err(|error| {
-            Failure::new(format!("the password file {} cannot be read: {error}", file.display()))
-        })?;
+        let password = secret_from_file(&self.database.password_file)?;
         let mut config = tokio_postgres::Config::new();
         config.host(&self.database.host).port(self.database.port).dbname(&self.database.name);
         let target = Target { config, tls: self.database_tls()? };
-        Ok(Database::new(target, &self.database.login_prefix, Secret::new(password.trim().to_owned())))
+        Ok(Database::new(target, &self.database.login_prefix, password))
     }
 
     pub fn database_tls(&self) -> Result<Option<rustls::ClientConfig>, Failure> {
@@ -137,9 +142,26 @@ impl Config {
             }
             return Ok(None);
         };
-        let roots = crate::listen::roots(path)?;
-        Ok(Some(rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()))
+        trust(path).map(Some)
     }
+
+    /// How to reach NATS, if it is wanted.
+    pub fn nats(&self) -> Result<Option<relay::NatsTarget>, Failure> {
+        self.nats.as_ref().map(|nats| nats.target(self.mode)).transpose()
+    }
+}
+
+/// A TLS client that trusts the authorities in a PEM file, and no others.
+fn trust(path: &Path) -> Result<rustls::ClientConfig, Failure> {
+    let roots = crate::listen::roots(path)?;
+    Ok(rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
+}
+
+fn secret_from_file(path: &Path) -> Result<Secret, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::new(format!("the password file {} cannot be read: {error}", path.display()))
+    })?;
+    Ok(Secret::new(text.trim().to_owned()))
 }
 
 /// Reads and checks a file; `GPUAAS_<SECTION>__<KEY>` in the environment overrides single values.
@@ -188,6 +210,8 @@ pub fn command(command: ConfigCommand) -> Result<(), Failure> {
         ConfigCommand::Check { config } => {
             let loaded = load(&config)?;
             loaded.database()?;
+            loaded.nats()?;
+            loaded.telemetry.check()?;
             terminal::say(&format!("{} is valid.", config.display()));
         }
     }

@@ -127,4 +127,4 @@ macro_rules! failure_from {
         })*
     };
 }
-failure_from!(db::DbError, db::migrate::MigrateError, postgres_server::PostgresError);
+failure_from!(db::DbError, db::migrate::MigrateError, postgres_server::PostgresError, relay::RelayError);

@@ -23,7 +23,8 @@ pub struct RunArguments {
 
 pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let config = config::load(&arguments.config)?;
-    telemetry::start_logs(config.log.format, config.log.level.as_deref().unwrap_or("info"))?;
+    let level = config.log.level.as_deref().unwrap_or("info");
+    let traces = telemetry::start(config.log.format, level, &config.telemetry)?;
     let metrics = telemetry::metrics()?;
     let mut wanted: Vec<Role> = Vec::new();
     for role in arguments.role {
@@ -49,11 +50,13 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let mut process = Process::start(options).await?;
     let health = Health::new(process.app.db.pool().clone(), wanted.iter().map(|role| role.name()).collect());
     process.follow_settings();
+    process.follow_log();
+    process.follow_replicas();
     if let Some(listener) = public {
         roles::api::start(&mut process, roles::api::Listeners { public: listener, node }, None)?;
     }
     if wanted.contains(&Role::OutboxRelay) {
-        roles::outbox_relay::start(&mut process);
+        roles::outbox_relay::start(&mut process, config.nats()?).await?;
     }
     if wanted.contains(&Role::PlatformWorker) {
         roles::platform_worker::start(&mut process);
@@ -66,6 +69,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     });
     tracing::info!(roles = ?wanted, "running");
     process.run_until_stopped().await;
+    traces.flush().await;
     Ok(())
 }
 

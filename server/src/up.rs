@@ -18,7 +18,7 @@ use crate::health::{self, Health};
 use crate::listen::Listener;
 use crate::process::{Process, ProcessOptions};
 use crate::roles::{self, Role};
-use crate::telemetry::LogFormat;
+use crate::telemetry::{LogFormat, TelemetryConfig};
 use crate::{Failure, telemetry, terminal};
 
 #[derive(Args)]
@@ -46,6 +46,9 @@ pub struct UpArguments {
     /// Fix a setting for this process, e.g. web.page_limit_max=100; may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
     setting: Vec<(String, serde_json::Value)>,
+    /// Send traces to this OpenTelemetry collector, e.g. http://127.0.0.1:4318/v1/traces
+    #[arg(long, env = "GPUAAS_OTLP_ENDPOINT", value_name = "URL")]
+    otlp_endpoint: Option<String>,
     /// Check every transaction against what it really wrote (for tests; slower)
     #[arg(long, hide = true)]
     backstop: bool,
@@ -58,6 +61,8 @@ fn parse_setting(text: &str) -> Result<(String, serde_json::Value), String> {
     Ok((key.to_owned(), value))
 }
 
+/// What somebody at a terminal wants to know.
+const LOG_LEVEL: &str = "warn,gpuaasd=info,postgres_server=info";
 /// Connections for requests and flows; with the workers' pools it stays below twenty.
 const CONNECTIONS: usize = 10;
 
@@ -76,7 +81,8 @@ struct Ready {
 }
 
 pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
-    telemetry::start_logs(arguments.log_format, "warn,gpuaasd=info,postgres_server=info")?;
+    let tracing = TelemetryConfig { otlp_endpoint: arguments.otlp_endpoint.clone(), ..Default::default() };
+    let traces = telemetry::start(arguments.log_format, LOG_LEVEL, &tracing)?;
     let metrics = telemetry::metrics()?;
     if !arguments.listen.ip().is_loopback() {
         return Err(Failure::new(format!(
@@ -118,9 +124,10 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     let health =
         Health::new(process.app.db.pool().clone(), Role::ALL.iter().map(|role| role.name()).collect());
     process.follow_settings();
+    process.follow_log();
     let listeners = roles::api::Listeners { public: listener, node: Some(node_listener) };
     roles::api::start(&mut process, listeners, Some(health::router(health, metrics)))?;
-    roles::outbox_relay::start(&mut process);
+    roles::outbox_relay::start(&mut process, None).await?;
     roles::platform_worker::start(&mut process);
     let ready = Ready {
         url: format!("http://{address}"),
@@ -138,7 +145,9 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
         write_private(path, &text)?;
     }
     greet(&ready);
-    supervise(process, server, arguments.ready_file.as_deref()).await
+    let ended = supervise(process, server, arguments.ready_file.as_deref()).await;
+    traces.flush().await;
+    ended
 }
 
 /// Runs until stopped; a private PostgreSQL that dies takes us with it, one that we leave is stopped.

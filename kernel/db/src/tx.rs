@@ -6,6 +6,7 @@ use authz::{Action, Context, Permit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
+use tracing::Instrument as _;
 use types::{Clock, Id, IdMaker, Kind, Timestamp};
 
 use crate::change::Change;
@@ -91,6 +92,16 @@ impl Db {
     /// Runs `work` in one transaction and commits it together with the changes it recorded. If the request was
     /// already carried out under the same idempotency key, `work` has no effect and its first result is returned.
     pub async fn change<A, T, F>(&self, context: &Context, permit: Permit<A>, work: F) -> types::Result<T>
+    where
+        A: Action,
+        T: Serialize + DeserializeOwned,
+        F: AsyncFnOnce(&mut Tx<'_>) -> types::Result<Recorded<T>>,
+    {
+        let span = tracing::debug_span!(target: trace::TARGET, "transaction", action = A::NAME);
+        self.transact(context, permit, work).instrument(span).await
+    }
+
+    async fn transact<A, T, F>(&self, context: &Context, permit: Permit<A>, work: F) -> types::Result<T>
     where
         A: Action,
         T: Serialize + DeserializeOwned,

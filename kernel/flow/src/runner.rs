@@ -140,6 +140,8 @@ impl<M: Machine> Inner<M> {
 
     async fn drive(&self, mut flow: Leased<M>) {
         let span = tracing::info_span!("flow", kind = M::KIND, flow = %flow.fence.id, correlation_id = %flow.context.correlation_id);
+        trace::continue_from(&span, flow.context.traceparent.as_deref());
+        flow.context.traceparent = trace::traceparent(&span).or(flow.context.traceparent);
         async {
             let outcome = match self.steps(&mut flow).await {
                 Ok(outcome) => outcome,

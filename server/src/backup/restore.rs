@@ -26,7 +26,11 @@ pub struct RestoreArguments {
 }
 
 pub async fn restore(arguments: RestoreArguments) -> Result<(), Failure> {
-    telemetry::start_logs(telemetry::LogFormat::Human, "warn,gpuaasd=info")?;
+    telemetry::start(
+        telemetry::LogFormat::Human,
+        "warn,gpuaasd=info",
+        &telemetry::TelemetryConfig::default(),
+    )?;
     let began = Instant::now();
     let manifest = Manifest::read_checked(&arguments.from)?;
     let data_dir = data_directory(Some(arguments.data_dir))?;

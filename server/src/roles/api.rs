@@ -31,8 +31,6 @@ pub fn start(process: &mut Process, listeners: Listeners, internal: Option<Route
     if let Some(internal) = internal {
         router = router.merge(internal);
     }
-    let (feed, stop) = (app.feed.clone(), process.stop.clone());
-    process.spawn("event feed", async move { feed.run(stop).await });
     let stop = process.stop.clone();
     process.spawn("public listener", listeners.public.serve(router, stop));
     if let Some(listener) = listeners.node {
