@@ -21,6 +21,8 @@ use prost::Message as _;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+/// Of a request just before the end.
+const LAST_TRACE: &str = "1af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
 
 type Spans = Arc<Mutex<Vec<Span>>>;
@@ -108,13 +110,13 @@ impl Drop for Up {
     }
 }
 
-async fn make_organization(up: &Up) -> reqwest::StatusCode {
+async fn make_organization(up: &Up, trace: &str) -> reqwest::StatusCode {
     let key = fs::read_to_string(Path::new(up.text("operator_key_file"))).unwrap();
     let request = reqwest::Client::new()
         .post(format!("{}/api/v1/orgs", up.text("url")))
         .bearer_auth(key.trim())
-        .header("traceparent", format!("00-{TRACE}-{CALLER}-01"))
-        .json(&serde_json::json!({"name": "Traced"}));
+        .header("traceparent", format!("00-{trace}-{CALLER}-01"))
+        .json(&serde_json::json!({"name": format!("Traced {trace}")}));
     request.send().await.unwrap().status()
 }
 
@@ -127,19 +129,14 @@ async fn one_trace_from_the_request_to_the_consumer() {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let spans = Spans::default();
     let mut up = Up::start(&collector(Arc::clone(&spans)).await).await;
-    assert!(make_organization(&up).await.is_success());
-    // The consumer works on its own time; what it did until now is sent when the process ends.
-    let feed = format!("{}/internal/metrics", up.text("url"));
-    let begun = Instant::now();
-    while !reqwest::get(&feed).await.unwrap().text().await.unwrap().contains("gpuaas_events_sequenced_total")
-    {
-        assert!(begun.elapsed() < DEADLINE, "the event got no position");
-    }
-    until("the consumer's span arrives", || named(&spans, "consume").is_some()).await;
+    assert!(make_organization(&up, TRACE).await.is_success());
+    until("the consumer's span arrives", || named(&spans, TRACE, "consume").is_some()).await;
+    assert!(make_organization(&up, LAST_TRACE).await.is_success());
     up.stop().await;
-    let request = named(&spans, "request").expect("the request's span");
-    let transaction = named(&spans, "transaction").expect("the transaction's span");
-    let consume = named(&spans, "consume").expect("the consumer's span");
+    named(&spans, LAST_TRACE, "request").expect("what was gathered before the end is sent at the end");
+    let request = named(&spans, TRACE, "request").expect("the request's span");
+    let transaction = named(&spans, TRACE, "transaction").expect("the transaction's span");
+    let consume = named(&spans, TRACE, "consume").expect("the consumer's span");
     let parents: HashMap<&str, String> =
         [("request", &request), ("transaction", &transaction), ("consume", &consume)]
             .map(|(name, span)| (name, hex(&span.parent_span_id)))
@@ -153,8 +150,8 @@ async fn one_trace_from_the_request_to_the_consumer() {
     );
 }
 
-/// The first span of the test's trace with this name.
-fn named(spans: &Spans, name: &str) -> Option<Span> {
+/// The trace's first span with this name.
+fn named(spans: &Spans, trace: &str, name: &str) -> Option<Span> {
     let spans = spans.lock().unwrap();
-    spans.iter().find(|span| span.name == name && hex(&span.trace_id) == TRACE).cloned()
+    spans.iter().find(|span| span.name == name && hex(&span.trace_id) == trace).cloned()
 }
