@@ -26,6 +26,7 @@ pub struct App {
 /// What the app is built from.
 pub struct Parts {
     pub pool: Pool,
+    pub settings: Settings,
     pub nudges: Nudges,
     /// Are replies to the public sent over TLS?
     pub tls: bool,
@@ -42,7 +43,7 @@ impl App {
         let ids = IdMaker::new(Arc::clone(&clock), Arc::clone(&entropy));
         let make = if parts.backstop { Db::with_backstop } else { Db::new };
         let db = make(parts.pool, Arc::clone(&clock), ids, parts.nudges);
-        let settings = Settings::default();
+        let settings = parts.settings;
         let feed = Feed::new(db.internal("events.feed"), db.nudges().clone(), settings.clone());
         let decider: Arc<dyn Decider> = Arc::new(decider());
         let iam =

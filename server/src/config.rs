@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use db::Target;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use types::Secret;
@@ -29,6 +27,8 @@ pub struct Config {
     pub database: DatabaseConfig,
     /// Where tenants and operators come in. Needed by the role `api`.
     pub public: Option<PublicConfig>,
+    /// Where nodes come in, each with its own certificate. Needed by the role `api`, once there are nodes.
+    pub node: Option<NodeConfig>,
     /// Health and metrics.
     #[serde(default)]
     pub internal: InternalConfig,
@@ -91,6 +91,18 @@ pub struct PublicConfig {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+pub struct NodeConfig {
+    pub listen: SocketAddr,
+    /// Certificate chain, PEM.
+    pub tls_certificate: PathBuf,
+    /// Private key, PEM.
+    pub tls_key: PathBuf,
+    /// The authority that signs the nodes' certificates, PEM.
+    pub client_ca: PathBuf,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct InternalConfig {
     /// Loopback unless told otherwise: metrics are not for tenants.
     pub listen: SocketAddr,
@@ -141,13 +153,7 @@ impl Config {
 
 /// A TLS client that trusts the authorities in a PEM file, and no others.
 fn trust(path: &Path) -> Result<rustls::ClientConfig, Failure> {
-    let unreadable =
-        |error: &dyn std::fmt::Display| Failure::new(format!("{} cannot be read: {error}", path.display()));
-    let mut roots = rustls::RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
-        let certificate = certificate.map_err(|error| unreadable(&error))?;
-        roots.add(certificate).map_err(|error| unreadable(&error))?;
-    }
+    let roots = crate::listen::roots(path)?;
     Ok(rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
 }
 

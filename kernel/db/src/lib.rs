@@ -27,6 +27,7 @@ mod partition;
 mod pool;
 mod read;
 mod record;
+pub mod restore;
 pub mod settings;
 mod transaction;
 mod tx;

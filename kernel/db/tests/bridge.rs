@@ -3,37 +3,23 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use db::{Bridge, Nudges, Settings, Target, Topic};
-use postgres_server::{Binaries, DataDirLock, Options, SUPERUSER, Server};
+use testkit::{DEADLINE, PrivatePostgres, eventually};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-const DEADLINE: Duration = Duration::from_secs(20);
-
 struct Stage {
-    directory: PathBuf,
-    _server: Server,
+    _postgres: PrivatePostgres,
     target: Target,
 }
 
 impl Stage {
-    async fn new(name: &str) -> Self {
-        let directory = std::env::temp_dir().join(format!("bridge-{name}-{}", std::process::id()));
-        fs::create_dir(&directory).unwrap();
-        fs::set_permissions(&directory, Permissions::from_mode(0o711)).unwrap();
-        let binaries = Binaries::find(None).await.expect("install PostgreSQL: apt install postgresql");
-        let lock = DataDirLock::acquire(&directory.join("data")).unwrap();
-        let options = Options { binaries, settings: Vec::new(), durable: false };
-        let server = Server::start(&lock, options).await.unwrap();
-        let mut config = tokio_postgres::Config::new();
-        config.host_path(server.socket_dir()).port(server.port()).dbname("postgres");
-        config.user(SUPERUSER).password(server.password().expose());
-        Self { directory, _server: server, target: Target::plain(config) }
+    async fn new() -> Self {
+        let postgres = PrivatePostgres::start().await;
+        let target = Target::plain(postgres.connection().parse().unwrap());
+        Self { _postgres: postgres, target }
     }
 
     /// A process: its nudges, and the bridge that carries them.
@@ -49,23 +35,13 @@ impl Stage {
 
     async fn until_listening(&self, count: i64) {
         let admin = self.target.connect().await.unwrap();
-        let begun = Instant::now();
-        loop {
-            // Before LISTEN a connection has said nothing.
-            let sql = "SELECT count(*) FROM pg_stat_activity
-                       WHERE application_name = 'bridge' AND state = 'idle' AND query <> ''";
-            if admin.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == count {
-                return;
-            }
-            assert!(begun.elapsed() < DEADLINE, "waited in vain for {count} listeners");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.directory);
+        // Before LISTEN a connection has said nothing.
+        let sql = "SELECT count(*) FROM pg_stat_activity
+                   WHERE application_name = 'bridge' AND state = 'idle' AND query <> ''";
+        eventually("the processes listen", async || {
+            admin.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == count
+        })
+        .await;
     }
 }
 
@@ -80,7 +56,7 @@ async fn time_to_hear(heard: &mut db::Listener, act: impl FnOnce()) -> Duration 
 
 #[tokio::test]
 async fn a_nudge_reaches_the_other_process_and_not_itself() {
-    let stage = Stage::new("nudge").await;
+    let stage = Stage::new().await;
     let stop = CancellationToken::new();
     let (here, there) = (stage.process(1, &stop), stage.process(2, &stop));
     stage.until_listening(2).await;
@@ -107,7 +83,7 @@ async fn a_nudge_reaches_the_other_process_and_not_itself() {
 
 #[tokio::test]
 async fn many_nudges_are_told_together() {
-    let stage = Stage::new("gather").await;
+    let stage = Stage::new().await;
     let stop = CancellationToken::new();
     let (here, there) = (stage.process(1, &stop), stage.process(2, &stop));
     stage.until_listening(2).await;
@@ -127,7 +103,7 @@ async fn many_nudges_are_told_together() {
 
 #[tokio::test]
 async fn a_cut_connection_is_made_again_and_everybody_looks() {
-    let stage = Stage::new("cut").await;
+    let stage = Stage::new().await;
     let stop = CancellationToken::new();
     let (here, there) = (stage.process(1, &stop), stage.process(2, &stop));
     stage.until_listening(2).await;

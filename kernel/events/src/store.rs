@@ -77,3 +77,7 @@ WHERE name = $1";
 pub(crate) const PARK: &str = "
 INSERT INTO spine.parked_event (consumer, position, event_id, type, error, attempts, parked_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (consumer, position) DO NOTHING";
+
+pub(crate) const PARKED_LIST: &str = "
+SELECT consumer, position, event_id, type, error, attempts, parked_at FROM spine.parked_event
+ORDER BY parked_at DESC, consumer, position DESC LIMIT $1";

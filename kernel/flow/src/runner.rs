@@ -31,7 +31,7 @@ struct Inner<M> {
 }
 
 /// Steps one lease may take before the flow has to queue again: a loop in a machine must not starve the others.
-const STEPS_MAX: u32 = 100;
+const STEPS_MAX: u32 = 100; // fixed: a guard against bugs in machines, not a capacity
 
 struct Leased<M: Machine> {
     fence: Fence<M::State>,
