@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use db::{Bridge, Login, Nudges, Pool, Settings};
+use db::{Bridge, Login, Nudges, Pool, Settings, Target};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +13,6 @@ use crate::database::Database;
 /// What roles run on.
 pub struct Process {
     pub app: Arc<App>,
-    database: Database,
     /// Of the `relay` login: outbox and log.
     pub relay_pool: Pool,
     pub stop: CancellationToken,
@@ -56,7 +55,7 @@ impl Process {
         }));
         app.settings.renew(&app.db.internal("settings")).await?;
         app.feed.start().await?;
-        Ok(Self { app, database: options.database, relay_pool, stop, tasks: JoinSet::new() })
+        Ok(Self { app, relay_pool, stop, tasks: JoinSet::new() })
     }
 
     /// Runs a task until the process stops. A task that ends early, or panics, takes the process down: a role that
@@ -79,8 +78,7 @@ impl Process {
     }
 
     /// Hears other replicas' nudges, and tells them ours.
-    pub fn follow_replicas(&mut self) {
-        let target = self.database.target(Login::App);
+    pub fn follow_replicas(&mut self, target: Target) {
         let (nudges, settings) = (self.app.db.nudges().clone(), self.app.settings.clone());
         let replica = self.app.db.make_id::<Replica>();
         let bridge = Bridge::new(target, nudges, settings, *replica.as_uuid());

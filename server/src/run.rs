@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use db::Login;
 
 use crate::config::{self, Config, Mode};
 use crate::health::{self, Health};
@@ -41,8 +42,9 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         _ => None,
     };
     let internal = Listener::bind(config.internal.listen, None).await?;
-    let database = config.database()?;
+    let (database, nats) = (config.database()?, config.nats()?);
     database.check().await?;
+    let listening = database.target(Login::App);
     let tls = config.public.as_ref().is_some_and(|public| public.tls_key.is_some());
     let settings = db::Settings::default();
     let options =
@@ -51,12 +53,12 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let health = Health::new(process.app.db.pool().clone(), wanted.iter().map(|role| role.name()).collect());
     process.follow_settings();
     process.follow_log();
-    process.follow_replicas();
+    process.follow_replicas(listening);
     if let Some(listener) = public {
         roles::api::start(&mut process, roles::api::Listeners { public: listener, node }, None)?;
     }
     if wanted.contains(&Role::OutboxRelay) {
-        roles::outbox_relay::start(&mut process, config.nats()?).await?;
+        roles::outbox_relay::start(&mut process, nats).await?;
     }
     if wanted.contains(&Role::PlatformWorker) {
         roles::platform_worker::start(&mut process);

@@ -85,7 +85,11 @@ impl Bridge {
         stop: &CancellationToken,
     ) -> Result<(), DbError> {
         let (nudges, replica) = (self.nudges.clone(), self.replica);
+        // The connection's task owns the guard: when it ends, we learn of it although we are not talking.
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
         let hear = move |message| {
+            let _until_the_connection_ends = &guard;
             if let AsyncMessage::Notification(notification) = message {
                 pass_on(&nudges, replica, &notification);
             }
@@ -101,7 +105,8 @@ impl Bridge {
             let probe = NUDGE_PROBE_SECONDS.seconds(&self.settings);
             tokio::select! {
                 topics = local.take() => self.tell(&client, &topics).await?,
-                () = tokio::time::sleep(probe) => within(probe, client.simple_query("")).await.map(drop)?,
+                () = tokio::time::sleep(probe) => within(probe, client.simple_query("SELECT")).await.map(drop)?,
+                () = ended.cancelled() => return Err(DbError::Connect("PostgreSQL closed the connection".to_owned())),
                 () = stop.cancelled() => {}
             }
         }

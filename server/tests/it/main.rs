@@ -8,4 +8,5 @@ mod manners;
 mod shared;
 mod sign_in;
 mod tenants;
+mod traces;
 mod up;

@@ -18,7 +18,7 @@ fn check(seen: &[Seen], count: i64) {
 
 async fn started(options: &str) -> (Stage, Nats) {
     let stage = Stage::new().await;
-    let mut nats = Nats::new(&stage.directory, options);
+    let mut nats = Nats::new(options);
     nats.start().await;
     (stage, nats)
 }
@@ -71,7 +71,7 @@ async fn a_stream_that_lost_its_end_gets_it_back_before_anything_newer() {
     stage.write(300).await;
     stage.until_relayed(300).await;
     nats.kill().await;
-    let (store, kept) = (stage.directory.join("nats/store"), stage.directory.join("nats/kept"));
+    let (store, kept) = (nats.store(), nats.store().with_file_name("kept"));
     copy(&store, &kept);
     nats.start().await;
     stage.write(200).await;
@@ -93,7 +93,7 @@ async fn a_stream_that_lost_its_end_gets_it_back_before_anything_newer() {
 #[tokio::test]
 async fn a_server_that_is_away_at_the_start_is_waited_for() {
     let stage = Stage::new().await;
-    let mut nats = Nats::new(&stage.directory, "");
+    let mut nats = Nats::new("");
     let relay = stage.start_relay(nats.target()).await;
     stage.write(200).await;
     let attempts = "SELECT count(*) FROM spine.log";

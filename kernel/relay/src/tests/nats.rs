@@ -1,12 +1,11 @@
-//! A NATS server of a test's own.
+//! A NATS server of a test's own, with options, whose files a test may exchange; and the stream as consumers see it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use futures::StreamExt as _;
-use tokio::process::{Child, Command};
+use testkit::{Child, Scratch};
 
 use crate::message::{Mark, mark};
 use crate::{NatsTarget, STREAM};
@@ -15,7 +14,7 @@ use super::stage::{DEADLINE, until};
 
 pub struct Nats {
     binary: PathBuf,
-    directory: PathBuf,
+    scratch: Scratch,
     port: u16,
     options: String,
     child: Option<Child>,
@@ -31,17 +30,21 @@ pub struct Seen {
 
 impl Nats {
     /// `options`: further lines of its configuration. Not started yet.
-    pub fn new(directory: &Path, options: &str) -> Self {
+    pub fn new(options: &str) -> Self {
         let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/nats/bin/nats-server");
         let binary = std::env::var_os("GPUAAS_NATS_SERVER").map_or(installed, PathBuf::from);
         assert!(binary.exists(), "{} is missing: run `tools/install nats`", binary.display());
-        // The port is free now and stays ours by luck; a server that does not start fails the test by name.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self { binary, directory: directory.join("nats"), port, options: options.to_owned(), child: None }
+        let (scratch, port) = (Scratch::new("nats"), testkit::free_port());
+        Self { binary, scratch, port, options: options.to_owned(), child: None }
     }
 
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// What JetStream has on the disk.
+    pub fn store(&self) -> PathBuf {
+        self.scratch.path().join("store")
     }
 
     pub fn target(&self) -> NatsTarget {
@@ -49,32 +52,23 @@ impl Nats {
     }
 
     pub async fn start(&mut self) {
-        fs::create_dir_all(&self.directory).unwrap();
-        let config = self.directory.join("nats.conf");
-        let store = self.directory.join("store");
+        let config = self.scratch.path().join("nats.conf");
+        let store = self.store();
         let text = format!(
             "host: 127.0.0.1\nport: {}\njetstream {{ store_dir: {:?} }}\n{}\n",
             self.port, store, self.options
         );
         fs::write(&config, text).unwrap();
-        let log = fs::File::create(self.directory.join("log")).unwrap();
-        let mut command = Command::new(&self.binary);
-        command
-            .arg("-c")
-            .arg(&config)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .kill_on_drop(true);
-        self.child = Some(command.spawn().unwrap());
+        let arguments = ["-c", config.to_str().unwrap()];
+        self.child = Some(Child::spawn(&self.binary, &arguments, &[], &self.scratch.path().join("log")));
         let address = ("127.0.0.1", self.port);
         until("NATS listens", async || tokio::net::TcpStream::connect(address).await.is_ok()).await;
     }
 
     /// `kill -9`.
     pub async fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill().await.unwrap();
+        if let Some(child) = self.child.take() {
+            child.kill().await;
         }
     }
 
@@ -86,7 +80,7 @@ impl Nats {
     /// Kills it, takes everything it had stored away, and starts it again.
     pub async fn wipe(&mut self) {
         self.kill().await;
-        fs::remove_dir_all(self.directory.join("store")).unwrap();
+        fs::remove_dir_all(self.store()).unwrap();
         self.start().await;
     }
 

@@ -12,7 +12,7 @@ use super::stage::{Stage, until};
 async fn events_per_second() {
     const COUNT: i64 = 100_000;
     let stage = Stage::new().await;
-    let mut nats = Nats::new(&stage.directory, "");
+    let mut nats = Nats::new("");
     nats.start().await;
     stage.write(COUNT).await;
     let begun = Instant::now();

@@ -1,18 +1,15 @@
 //! A database with the spine in it, events on demand, and relays that can be stopped or killed.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use db::migrate::{self, MigrationSet};
+use db::migrate;
 use db::{Internal, Login, Nudges, Pool, PoolOptions, Settings, Target, login};
 use events::{Feed, Sequencer};
-use postgres_server::{Binaries, DataDirLock, Options, SUPERUSER, Server};
+use testkit::PrivatePostgres;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use types::{Entropy as _, Secret, SystemClock, SystemEntropy};
+use types::{Secret, SystemClock};
 
 use crate::{NatsTarget, Relay};
 
@@ -28,31 +25,17 @@ pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 }
 
 pub struct Stage {
-    pub directory: PathBuf,
-    postgres: Option<Server>,
-    base: tokio_postgres::Config,
+    postgres: PrivatePostgres,
     password: Secret,
 }
 
 impl Stage {
     pub async fn new() -> Self {
-        let mut name = [0u8; 6];
-        SystemEntropy.fill(&mut name);
-        let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
-        let directory = std::env::temp_dir().join(format!("relay-{name}"));
-        fs::create_dir(&directory).unwrap();
-        fs::set_permissions(&directory, Permissions::from_mode(0o711)).unwrap();
-        let mut stage = Self {
-            directory,
-            postgres: None,
-            base: tokio_postgres::Config::new(),
-            password: Secret::new(String::new()),
-        };
-        stage.start_postgres().await;
+        let stage =
+            Self { postgres: PrivatePostgres::start().await, password: Secret::new("test".to_owned()) };
         login::init(&stage.superuser("postgres").await, "gpuaas", "gpuaas", &stage.password).await.unwrap();
         let owner = stage.target(Login::Owner).connect().await.unwrap();
-        let spine = [MigrationSet { domain: "spine", migrations: db::MIGRATIONS }];
-        migrate::run(&owner, "gpuaas", &spine).await.unwrap();
+        migrate::run(&owner, "gpuaas", &[testkit::SPINE]).await.unwrap();
         // A place is free again a second after its holder died, and poison is parked at the second attempt.
         stage.set("events.consumer_lease_seconds", 1).await;
         stage.set("events.consumer_attempts_max", 2).await;
@@ -60,31 +43,23 @@ impl Stage {
         stage
     }
 
-    async fn start_postgres(&mut self) {
-        let binaries = Binaries::find(None).await.expect("install PostgreSQL: apt install postgresql");
-        let lock = DataDirLock::acquire(&self.directory.join("postgres")).unwrap();
-        let settings = vec![("jit".to_owned(), "off".to_owned())];
-        let server = Server::start(&lock, Options { binaries, settings, durable: false }).await.unwrap();
-        self.base = tokio_postgres::Config::new();
-        self.base.host_path(server.socket_dir()).port(server.port()).dbname("gpuaas");
-        self.password = Secret::new(server.password().expose().clone());
-        self.postgres = Some(server);
+    pub async fn restart_postgres(&mut self) {
+        self.postgres.restart().await;
     }
 
-    pub async fn restart_postgres(&mut self) {
-        self.postgres.take().unwrap().stop().await.unwrap();
-        self.start_postgres().await;
+    fn config(&self) -> tokio_postgres::Config {
+        self.postgres.connection().parse().unwrap()
     }
 
     pub async fn superuser(&self, database: &str) -> tokio_postgres::Client {
-        let mut config = self.base.clone();
-        config.user(SUPERUSER).password(self.password.expose()).dbname(database);
+        let mut config = self.config();
+        config.dbname(database);
         Target::plain(config).connect().await.unwrap()
     }
 
     fn target(&self, login: Login) -> Target {
-        let mut config = self.base.clone();
-        config.user(login.role_name("gpuaas")).password(self.password.expose());
+        let mut config = self.config();
+        config.dbname("gpuaas").user(login.role_name("gpuaas")).password(self.password.expose());
         Target::plain(config)
     }
 
@@ -157,13 +132,6 @@ impl Stage {
             events::run_consumer(&relay, &internal, &feed, &*clock, &settings, token).await;
         });
         Running { tasks, stop }
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        drop(self.postgres.take());
-        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
