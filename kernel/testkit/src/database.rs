@@ -136,6 +136,12 @@ impl TestDb {
         self.cluster.client(&self.name).await
     }
 
+    pub(crate) fn superuser_config(&self) -> tokio_postgres::Config {
+        let mut config = self.cluster.admin.clone();
+        config.dbname(&self.name);
+        config
+    }
+
     /// Runs a script as the superuser.
     pub async fn run(&self, script: &str) {
         self.superuser().await.batch_execute(script).await.unwrap_or_else(|error| panic!("{script}: {error:?}"));
