@@ -121,6 +121,7 @@ impl Db {
         };
         let outcome = work(&mut tx).await;
         let Tx { mut transaction, changes, .. } = tx;
+        let opened = if outcome.is_ok() && !changes.is_empty() { transaction.open().await } else { Ok(()) };
         if let Some(stopped) = transaction.stopped.take() {
             transaction.rollback().await;
             return match stopped {
@@ -128,6 +129,7 @@ impl Db {
                 Stopped::Refused(error) => Err(error),
             };
         }
+        opened?;
         let recorded = match outcome {
             Ok(recorded) if !changes.is_empty() => recorded,
             Ok(recorded) => {

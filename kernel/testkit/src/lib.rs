@@ -33,8 +33,11 @@ mod nats;
 mod net;
 mod postgres;
 mod proxy;
+pub mod released;
 mod scratch;
 mod template;
+pub mod toy;
+mod walls;
 #[cfg(test)]
 mod tests;
 pub mod toy;
@@ -50,6 +53,7 @@ pub use net::free_port;
 pub use postgres::{PrivatePostgres, shared_connection};
 pub use proxy::Proxy;
 pub use scratch::Scratch;
+pub use walls::check_walls;
 
 // So that a test, and a fixture that must not compile, names the very crates this one was built with.
 pub use {authz, db, types};

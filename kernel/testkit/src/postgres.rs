@@ -88,7 +88,7 @@ pub struct PrivatePostgres {
 
 impl PrivatePostgres {
     pub async fn start() -> Self {
-        let scratch = Scratch::new("pg");
+        let scratch = Scratch::in_memory("pg");
         let lock = DataDirLock::acquire(scratch.path()).expect("lock the scratch directory");
         let server = start(&lock).await;
         Self { scratch, lock, server: Some(server) }
@@ -147,7 +147,7 @@ async fn start(lock: &DataDirLock) -> Server {
         ("shared_buffers", "128MB"),
         // Tests are short and their databases thrown away: nothing is worth cleaning, or remembering at a checkpoint.
         ("autovacuum", "off"),
-        ("max_wal_size", "4GB"),
+        ("max_wal_size", "512MB"),
         ("checkpoint_timeout", "1h"),
         ("jit", "off"),
         ("log_min_messages", "panic"),
