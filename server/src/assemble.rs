@@ -8,6 +8,7 @@ use db::{Db, EventInfo, Nudges, Pool, SettingInfo, Settings};
 use domain::Domain;
 use events::Feed;
 use iam::{Iam, RoleDecider};
+use secrets::{Keyring, Secrets};
 use types::{Clock, Entropy, ErrorCode, IdMaker, SystemClock, SystemEntropy};
 use web::Endpoint;
 
@@ -19,6 +20,7 @@ pub struct App {
     pub feed: Feed,
     pub settings: Settings,
     pub iam: Iam,
+    pub secrets: Secrets,
     pub clock: Arc<dyn Clock>,
     pub domains: Vec<Domain>,
 }
@@ -28,6 +30,8 @@ pub struct Parts {
     pub pool: Pool,
     pub settings: Settings,
     pub nudges: Nudges,
+    /// The keys that protect secrets.
+    pub keys: Arc<Keyring>,
     /// Are replies to the public sent over TLS?
     pub tls: bool,
     pub stop: tokio_util::sync::CancellationToken,
@@ -46,11 +50,25 @@ impl App {
         let settings = parts.settings;
         let feed = Feed::new(db.internal("events.feed"), db.nudges().clone(), settings.clone());
         let decider: Arc<dyn Decider> = Arc::new(decider());
-        let iam =
-            Iam::new(db.clone(), feed.clone(), settings.clone(), Arc::clone(&decider), entropy, parts.tls);
+        let iam = Iam::new(
+            db.clone(),
+            feed.clone(),
+            settings.clone(),
+            Arc::clone(&decider),
+            Arc::clone(&entropy),
+            parts.tls,
+        );
+        let secrets = Secrets::new(
+            db.clone(),
+            settings.clone(),
+            Arc::clone(&decider),
+            entropy,
+            iam.clone(),
+            parts.keys,
+        );
         let system = System::new(db.clone(), feed.clone(), settings.clone(), decider, parts.stop);
-        let domains = vec![iam.domain(), system.domain()];
-        Self { db, feed, settings, iam, clock, domains }
+        let domains = vec![iam.domain(), secrets.domain(), system.domain()];
+        Self { db, feed, settings, iam, secrets, clock, domains }
     }
 
     pub fn endpoints(&self) -> Vec<Endpoint> {
@@ -91,10 +109,19 @@ impl App {
 
 /// Who may do what, over all domains.
 pub fn decider() -> RoleDecider {
-    RoleDecider::default().also::<system::EventsRead>(true).also::<system::ParkedEventsRead>(false)
+    let decider =
+        RoleDecider::default().also::<system::EventsRead>(true).also::<system::ParkedEventsRead>(false);
+    secrets::rules(decider, KEY_HOLDERS)
 }
+
+/// The workers that keep signing keys and take delivery of secrets.
+const KEY_HOLDERS: &[&str] = &[iam::SYSTEM_BOOTSTRAP, "audit.sealer"];
 
 /// All migrations, in the order they must run.
 pub fn migration_sets() -> Vec<MigrationSet> {
-    vec![MigrationSet { domain: "spine", migrations: db::MIGRATIONS }, iam::MIGRATION_SET]
+    vec![
+        MigrationSet { domain: "spine", migrations: db::MIGRATIONS },
+        iam::MIGRATION_SET,
+        secrets::MIGRATION_SET,
+    ]
 }

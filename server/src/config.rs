@@ -3,12 +3,14 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Subcommand;
 use db::Target;
 use schemars::JsonSchema;
+use secrets::{Keyring, MissingKey};
 use serde::Deserialize;
-use types::Secret;
+use types::{Secret, SystemEntropy};
 
 use crate::database::Database;
 use crate::telemetry::{LogFormat, TelemetryConfig};
@@ -29,6 +31,8 @@ pub struct Config {
     pub public: Option<PublicConfig>,
     /// Where nodes come in, each with its own certificate. Needed by the role `api`, once there are nodes.
     pub node: Option<NodeConfig>,
+    /// The key that protects secrets. Needed by roles that store or deliver them, the role `api` among them.
+    pub secrets: Option<SecretsConfig>,
     /// Health and metrics.
     #[serde(default)]
     pub internal: InternalConfig,
@@ -103,6 +107,14 @@ pub struct NodeConfig {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+pub struct SecretsConfig {
+    /// File with the key encryption key: 32 random bytes, mode 0600, the same on every replica. During a rotation the
+    /// former key lies beside it with the ending `.old`.
+    pub key_file: PathBuf,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct InternalConfig {
     /// Loopback unless told otherwise: metrics are not for tenants.
     pub listen: SocketAddr,
@@ -124,6 +136,16 @@ pub struct LogConfig {
 }
 
 impl Config {
+    /// The keys that protect secrets; without a configured file, ones that refuse every use.
+    pub fn secret_keys(&self) -> Result<Keyring, Failure> {
+        match &self.secrets {
+            None => Ok(Keyring::empty()),
+            Some(config) => {
+                Ok(Keyring::from_file(&config.key_file, MissingKey::Refuse, Arc::new(SystemEntropy))?)
+            }
+        }
+    }
+
     pub fn database(&self) -> Result<Database, Failure> {
         let password = secret_from_file(&self.database.password_file)?;
         let mut config = tokio_postgres::Config::new();
@@ -212,6 +234,7 @@ pub fn command(command: ConfigCommand) -> Result<(), Failure> {
             loaded.database()?;
             loaded.nats()?;
             loaded.telemetry.check()?;
+            loaded.secret_keys()?;
             terminal::say(&format!("{} is valid.", config.display()));
         }
     }

@@ -1,6 +1,7 @@
 //! The contracts, from the same registry the server routes by.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use db::{Pool, PoolOptions, Target};
 use serde::Serialize;
@@ -19,6 +20,7 @@ pub fn described() -> Result<App, Failure> {
         pool,
         settings: db::Settings::default(),
         nudges: db::Nudges::default(),
+        keys: Arc::new(secrets::Keyring::empty()),
         tls: false,
         stop: CancellationToken::new(),
         backstop: false,

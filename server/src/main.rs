@@ -127,4 +127,10 @@ macro_rules! failure_from {
         })*
     };
 }
-failure_from!(db::DbError, db::migrate::MigrateError, postgres_server::PostgresError, relay::RelayError);
+failure_from!(
+    db::DbError,
+    db::migrate::MigrateError,
+    postgres_server::PostgresError,
+    relay::RelayError,
+    secrets::KeyFileError
+);

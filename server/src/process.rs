@@ -31,6 +31,8 @@ pub struct ProcessOptions {
     pub database: Database,
     /// Connections for requests and flows; the workers' own pools are small and come on top.
     pub connections: usize,
+    /// The keys that protect secrets.
+    pub keys: Arc<secrets::Keyring>,
     pub tls: bool,
     pub backstop: bool,
     pub settings: Settings,
@@ -49,6 +51,7 @@ impl Process {
             pool,
             settings: options.settings,
             nudges,
+            keys: options.keys,
             tls: options.tls,
             stop: stop.clone(),
             backstop: options.backstop,

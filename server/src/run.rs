@@ -1,6 +1,7 @@
 //! `gpuaasd run`: chosen roles on an external PostgreSQL.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use db::Login;
@@ -46,10 +47,18 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     database.check().await?;
     let listening = database.target(Login::App);
     let tls = config.public.as_ref().is_some_and(|public| public.tls_key.is_some());
-    let settings = db::Settings::default();
-    let options =
-        ProcessOptions { database, connections: config.database.connections, tls, backstop: false, settings };
+    let options = ProcessOptions {
+        database,
+        connections: config.database.connections,
+        keys: Arc::new(config.secret_keys()?),
+        tls,
+        backstop: false,
+        settings: db::Settings::default(),
+    };
     let mut process = Process::start(options).await?;
+    if config.secrets.is_some() {
+        process.app.secrets.check_keys().await?;
+    }
     let health = Health::new(process.app.db.pool().clone(), wanted.iter().map(|role| role.name()).collect());
     process.follow_settings();
     process.follow_log();

@@ -5,10 +5,12 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use iam::{Iam, SeededKey};
 use postgres_server::{DataDirLock, Server};
+use secrets::{Keyring, MissingKey};
 use serde::Serialize;
 use types::Secret;
 
@@ -107,14 +109,17 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     }
     database.check().await?;
     let settings = db::Settings::with_overrides(arguments.setting.into_iter().collect());
+    let keys = Keyring::from_file(&data_dir.join("secrets.key"), MissingKey::Make, Arc::new(SystemEntropy))?;
     let options = ProcessOptions {
         database,
         connections: CONNECTIONS,
+        keys: Arc::new(keys),
         tls: false,
         backstop: arguments.backstop,
         settings,
     };
     let mut process = Process::start(options).await?;
+    renew_secret_keys(&process.app).await?;
     let seeded = process.app.iam.seed().await?;
     let operator_key_file =
         key_file(&process.app.iam, &data_dir, "operator.key", SeededKey::Operator).await?;
@@ -148,6 +153,24 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     let ended = supervise(process, server, arguments.ready_file.as_deref()).await;
     traces.flush().await;
     ended
+}
+
+/// Makes sure that the key at hand opens what is stored, and moves everything to it if it is new.
+async fn renew_secret_keys(app: &App) -> Result<(), Failure> {
+    app.secrets.check_keys().await?;
+    if !app.secrets.has_older_key() {
+        return Ok(());
+    }
+    let done = app.secrets.rewrap(&app.iam.bootstrap_context()).await?;
+    if done.unreadable.is_empty() {
+        tracing::info!(
+            rewrapped = done.rewrapped,
+            "secrets.key.old protects nothing any more and can be removed"
+        );
+    } else {
+        tracing::error!(unreadable = ?done.unreadable, "some data keys were altered and could not be moved to the new key");
+    }
+    Ok(())
 }
 
 /// Runs until stopped; a private PostgreSQL that dies takes us with it, one that we leave is stopped.

@@ -76,7 +76,11 @@ pub(crate) fn idempotency(
     Ok(Some(Idempotency {
         operation: operation.id,
         key_hash: sha256(&[key]),
+        // The key, which is stored nowhere, goes in first: a body may hold a guessable secret, and its bare hash in the
+        // database would be enough to try guesses on.
         body_hash: sha256(&[
+            key,
+            b"\n",
             head.uri.path().as_bytes(),
             b"\n",
             head.uri.query().unwrap_or("").as_bytes(),

@@ -28,6 +28,16 @@ pub static PRECONDITION_FAILED: ErrorCode = ErrorCode::new(
     "Read it again, apply your change to what you find, and send that with the new ETag in If-Match.",
 );
 
+/// Does the caller still see what it means to change?
+pub fn check_generation(if_match: Option<i64>, generation: i64) -> Result<()> {
+    match if_match {
+        Some(expected) if expected != generation => {
+            Err(PRECONDITION_FAILED.error(format!("it is at generation {generation}, not {expected}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A request before its parts are typed.
 pub(crate) struct RawInput {
     pub context: Context,
