@@ -28,6 +28,7 @@ pub struct App {
 /// What the app is built from.
 pub struct Parts {
     pub pool: Pool,
+    pub settings: Settings,
     pub nudges: Nudges,
     /// The keys that protect secrets.
     pub keys: Arc<Keyring>,
@@ -46,7 +47,7 @@ impl App {
         let ids = IdMaker::new(Arc::clone(&clock), Arc::clone(&entropy));
         let make = if parts.backstop { Db::with_backstop } else { Db::new };
         let db = make(parts.pool, Arc::clone(&clock), ids, parts.nudges);
-        let settings = Settings::default();
+        let settings = parts.settings;
         let feed = Feed::new(db.internal("events.feed"), db.nudges().clone(), settings.clone());
         let decider: Arc<dyn Decider> = Arc::new(decider());
         let iam = Iam::new(
@@ -93,8 +94,10 @@ impl App {
 
     pub fn settings_reference(&self) -> Vec<SettingInfo> {
         let mut all = (web::SETTINGS)();
+        all.extend((db::SETTINGS)());
         all.extend((events::SETTINGS)());
         all.extend((flow::SETTINGS)());
+        all.extend((relay::SETTINGS)());
         all.extend(self.domains.iter().flat_map(|domain| domain.settings.iter().cloned()));
         all
     }

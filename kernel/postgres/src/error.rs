@@ -53,6 +53,9 @@ pub enum PostgresError {
     )]
     AlreadyRunning { data_dir: PathBuf, pid: Option<u32> },
 
+    #[error("No server is running on {}. Start it with `gpuaasd up --data-dir {}` first.", .data_dir.display(), .data_dir.display())]
+    NotRunning { data_dir: PathBuf },
+
     #[error("Could not {doing} {}: {source}.", .path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
 

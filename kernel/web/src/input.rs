@@ -115,8 +115,7 @@ fn if_match(headers: &HeaderMap) -> Result<Option<i64>> {
         text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).and_then(|inner| inner.parse().ok());
     match generation {
         Some(generation) => Ok(Some(generation)),
-        // A tag we never gave out cannot match anything.
-        None => Err(PRECONDITION_FAILED.error("the If-Match tag is not one of this resource")),
+        None => Err(INVALID_REQUEST.error("If-Match: expected an ETag as it was given, like \"3\", or *")),
     }
 }
 

@@ -57,7 +57,7 @@ pub static SIGN_IN_LINK_INVALID: ErrorCode = ErrorCode::new(
     "sign_in_link_invalid",
     ErrorKind::Unauthenticated,
     "This sign-in link is used up, expired or wrong",
-    "Make a new one on the server's machine: gpuaasd sign-in-link.",
+    "Make a new one on the server's machine: gpuaasd operator sign-in-link.",
 );
 pub static CROSS_SITE_REQUEST: ErrorCode = ErrorCode::new(
     "cross_site_request",

@@ -71,10 +71,10 @@ async fn the_version_before_lives_for_the_overlap_and_is_then_destroyed() {
     let info = world.store("rotated", "first").await;
     let after = world.rotate(info.id, "second").await.unwrap();
     assert_eq!((after.version, after.generation), (2, 2));
-    world.clock.advance(Duration::from_secs(59));
+    world.advance(Duration::from_secs(59));
     assert_eq!(world.deliver(info.id, None).await.unwrap().value.expose(), "second");
     assert_eq!(world.deliver(info.id, Some(1)).await.unwrap().value.expose(), "first");
-    world.clock.advance(Duration::from_secs(1));
+    world.advance(Duration::from_secs(1));
     assert_eq!(code(world.deliver(info.id, Some(1)).await), "secret_version_ended");
     assert_eq!(code(world.deliver(info.id, Some(3)).await), "not_found");
     world.rotate(info.id, "third").await.unwrap();
