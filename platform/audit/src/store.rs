@@ -146,16 +146,16 @@ pub const SEALED_RANGE: &str = concat!(
 /// behind the leaf before `$1` and not behind the last leaf before `$2`, sealed or not, in order.
 pub const EXPORT_RANGE: &str = concat!(
     "WITH bound AS (
-         SELECT (SELECT l.xid FROM audit.leaf l WHERE l.index = $1 - 1) AS low_xid,
-                (SELECT l.entry_id FROM audit.leaf l WHERE l.index = $1 - 1) AS low_id,
-                (SELECT l.xid FROM audit.leaf l WHERE l.index = $2 - 1) AS high_xid,
-                (SELECT l.entry_id FROM audit.leaf l WHERE l.index = $2 - 1) AS high_id
+         SELECT (SELECT l.xid FROM audit.leaf l WHERE l.index = $1::bigint - 1) AS low_xid,
+                (SELECT l.entry_id FROM audit.leaf l WHERE l.index = $1::bigint - 1) AS low_id,
+                (SELECT l.xid FROM audit.leaf l WHERE l.index = $2::bigint - 1) AS high_xid,
+                (SELECT l.entry_id FROM audit.leaf l WHERE l.index = $2::bigint - 1) AS high_id
      ), leaf AS (
          SELECT l.index, l.hash, l.xid, l.entry_id FROM audit.leaf l WHERE l.index >= $1 AND l.index < $2
      ), entry AS (
          SELECT e.* FROM bound b, spine.audit_entry e
          WHERE e.xid >= coalesce(b.low_xid, '0'::xid8) AND e.xid <= b.high_xid
-           AND ($1 = 0::bigint OR (e.xid, e.id) > (b.low_xid, b.low_id)) AND (e.xid, e.id) <= (b.high_xid, b.high_id)
+           AND ($1 = 0 OR (e.xid, e.id) > (b.low_xid, b.low_id)) AND (e.xid, e.id) <= (b.high_xid, b.high_id)
      )
      SELECT ",
     entry_columns!(),
