@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use audit::Audit;
 use authz::{ActionInfo, Decider};
 use db::migrate::MigrationSet;
 use db::{Db, EventInfo, Nudges, Pool, SettingInfo, Settings};
@@ -47,8 +48,9 @@ impl App {
         let decider: Arc<dyn Decider> = Arc::new(decider());
         let iam =
             Iam::new(db.clone(), feed.clone(), settings.clone(), Arc::clone(&decider), entropy, parts.tls);
+        let audit = Audit::new(db.clone(), settings.clone(), Arc::clone(&decider));
         let system = System::new(db.clone(), feed.clone(), settings.clone(), decider, parts.stop);
-        let domains = vec![iam.domain(), system.domain()];
+        let domains = vec![iam.domain(), audit.domain(), system.domain()];
         Self { db, feed, settings, iam, clock, domains }
     }
 
@@ -88,10 +90,13 @@ impl App {
 
 /// Who may do what, over all domains.
 pub fn decider() -> RoleDecider {
-    RoleDecider::default().also::<system::EventsRead>(true).also::<system::ParkedEventsRead>(false)
+    RoleDecider::default()
+        .also::<system::EventsRead>(true)
+        .also::<system::ParkedEventsRead>(false)
+        .also::<audit::EntryRead>(true)
 }
 
 /// All migrations, in the order they must run.
 pub fn migration_sets() -> Vec<MigrationSet> {
-    vec![MigrationSet { domain: "spine", migrations: db::MIGRATIONS }, iam::MIGRATION_SET]
+    vec![MigrationSet { domain: "spine", migrations: db::MIGRATIONS }, iam::MIGRATION_SET, audit::MIGRATION_SET]
 }

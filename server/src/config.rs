@@ -30,6 +30,8 @@ pub struct Config {
     pub internal: InternalConfig,
     #[serde(default)]
     pub log: LogConfig,
+    /// Signing the audit log and keeping copies of it. Needed by the role `audit-sealer`.
+    pub audit: Option<AuditConfig>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
@@ -101,6 +103,26 @@ pub struct LogConfig {
     pub format: LogFormat,
     /// `tracing` filter, e.g. `info` or `info,gpuaasd=debug`.
     pub level: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditConfig {
+    /// File with the log's signing key, 32 bytes; made if it is not there. The same file for every replica.
+    pub key_file: PathBuf,
+    /// The log's name, in every checkpoint. Never changes.
+    #[serde(default = "default_log_name")]
+    pub log_name: String,
+    /// Directory of the second place, on another disk or machine. Without it there is no copy.
+    pub replica_dir: Option<PathBuf>,
+    /// A witness that takes checkpoints by POST.
+    pub witness_url: Option<String>,
+    /// A git clone that checkpoints are committed to, and pushed from if it has a remote.
+    pub witness_git: Option<PathBuf>,
+}
+
+pub fn default_log_name() -> String {
+    "gpuaas.audit".to_owned()
 }
 
 impl Config {

@@ -16,6 +16,8 @@ pub struct Process {
     pub database: Database,
     /// Of the `relay` login: outbox and log.
     pub relay_pool: Pool,
+    /// Of the `sealer` login: audit entries and the Merkle log.
+    pub sealer_pool: Pool,
     pub stop: CancellationToken,
     tasks: JoinSet<()>,
 }
@@ -31,6 +33,8 @@ pub struct ProcessOptions {
 
 /// Connections of the relay: the sequencer's, and one for whoever reads the log for it.
 const RELAY_CONNECTIONS: usize = 2;
+/// Connections of the sealer: its own, and one for the copy elsewhere.
+const SEALER_CONNECTIONS: usize = 2;
 
 impl Process {
     pub async fn start(options: ProcessOptions) -> Result<Self, Failure> {
@@ -38,6 +42,7 @@ impl Process {
         let nudges = Nudges::default();
         let pool = options.database.pool(Login::App, options.connections)?;
         let relay_pool = options.database.pool(Login::Relay, RELAY_CONNECTIONS)?;
+        let sealer_pool = options.database.pool(Login::Sealer, SEALER_CONNECTIONS)?;
         let app = Arc::new(App::new(Parts {
             pool,
             nudges,
@@ -47,7 +52,7 @@ impl Process {
         }));
         app.settings.renew(&app.db.internal("settings")).await?;
         app.feed.start().await?;
-        Ok(Self { app, database: options.database, relay_pool, stop, tasks: JoinSet::new() })
+        Ok(Self { app, database: options.database, relay_pool, sealer_pool, stop, tasks: JoinSet::new() })
     }
 
     /// Runs a task until the process stops. A task that ends early, or panics, takes the process down: a role that
@@ -97,6 +102,7 @@ impl Process {
         }
         self.app.db.pool().close();
         self.relay_pool.close();
+        self.sealer_pool.close();
     }
 }
 

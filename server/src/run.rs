@@ -43,6 +43,12 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     if let Some(listener) = public {
         roles::api::start(&mut process, listener, None)?;
     }
+    if wanted.contains(&Role::AuditSealer) {
+        let Some(audit) = &config.audit else {
+            return Err(Failure::new("the role audit-sealer needs the section [audit] with at least `key_file`"));
+        };
+        roles::audit_sealer::start(&mut process, audit)?;
+    }
     if wanted.contains(&Role::OutboxRelay) {
         roles::outbox_relay::start(&mut process);
     }

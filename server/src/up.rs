@@ -14,6 +14,7 @@ use postgres_server::{Binaries, DataDirLock, Options, SUPERUSER, Server};
 use serde::Serialize;
 use types::{Secret, SystemEntropy};
 
+use crate::config::AuditConfig;
 use crate::database::Database;
 use crate::health::{self, Health};
 use crate::listen::Listener;
@@ -39,6 +40,9 @@ pub struct UpArguments {
     /// Use this PostgreSQL instead of a private one; the user must be allowed to create roles and databases
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<String>,
+    /// Send the audit log's checkpoints to this witness, by POST
+    #[arg(long, value_name = "URL")]
+    audit_witness: Option<String>,
     #[arg(long, value_enum, default_value = "human")]
     log_format: LogFormat,
     /// Check every transaction against what it really wrote (for tests; slower)
@@ -97,6 +101,7 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
         Health::new(process.app.db.pool().clone(), Role::ALL.iter().map(|role| role.name()).collect());
     process.follow_settings();
     roles::api::start(&mut process, listener, Some(health::router(health, metrics)))?;
+    roles::audit_sealer::start(&mut process, &audit_config(&data_dir, arguments.audit_witness))?;
     roles::outbox_relay::start(&mut process);
     roles::platform_worker::start(&mut process);
     let ready = Ready {
@@ -148,7 +153,19 @@ async fn supervise(
     }
 }
 
-fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
+/// The audit log of an embedded installation. Its copy lies on the same disk, which saves it from a slip in the
+/// database and not from the loss of the disk; an operator who wants more has `run`.
+fn audit_config(data_dir: &Path, witness_url: Option<String>) -> AuditConfig {
+    AuditConfig {
+        key_file: data_dir.join("audit.key"),
+        log_name: crate::config::default_log_name(),
+        replica_dir: Some(data_dir.join("audit-replica")),
+        witness_url,
+        witness_git: None,
+    }
+}
+
+pub fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let directory = match named {
         Some(directory) => directory,
         None if rustix::process::geteuid().is_root() => PathBuf::from("/var/lib/gpuaas"),
@@ -173,13 +190,8 @@ async fn open_database(
     postgres_dir: Option<PathBuf>,
 ) -> Result<Opened, Failure> {
     if let Some(url) = url {
-        let admin: tokio_postgres::Config = url
-            .parse()
-            .map_err(|error| Failure::new(format!("DATABASE_URL is not a PostgreSQL URL: {error}")))?;
-        let mut config = admin.clone();
-        config.dbname("gpuaas");
-        let password = kept_password(&data_dir.join("database.password"))?;
-        return Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin), None));
+        let (database, admin) = named_database(data_dir, &url)?;
+        return Ok((database, admin, None));
     }
     let mut candidates = Binaries::installed().await;
     if let Some(directory) = postgres_dir {
@@ -194,6 +206,17 @@ async fn open_database(
     let mut admin = config.clone();
     admin.user(SUPERUSER).password(password.expose()).dbname("postgres");
     Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin), Some(server)))
+}
+
+/// The database on a PostgreSQL that was named, and the way in for who makes it.
+pub fn named_database(data_dir: &Path, url: &str) -> Result<(Database, Target), Failure> {
+    let admin: tokio_postgres::Config = url
+        .parse()
+        .map_err(|error| Failure::new(format!("DATABASE_URL is not a PostgreSQL URL: {error}")))?;
+    let mut config = admin.clone();
+    config.dbname("gpuaas");
+    let password = kept_password(&data_dir.join("database.password"))?;
+    Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin)))
 }
 
 /// A small, private server: enough connections for us, little memory.

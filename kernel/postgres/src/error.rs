@@ -53,6 +53,12 @@ pub enum PostgresError {
     )]
     AlreadyRunning { data_dir: PathBuf, pid: Option<u32> },
 
+    #[error(
+        "No server runs on {}. Start `gpuaasd up` on it first, or name another directory.",
+        .data_dir.display()
+    )]
+    NotRunning { data_dir: PathBuf },
+
     #[error("Could not {doing} {}: {source}.", .path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
 

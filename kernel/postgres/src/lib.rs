@@ -41,12 +41,14 @@ mod orphan;
 mod password;
 mod process;
 mod random;
+mod running;
 mod server;
 mod socket;
 
 pub use binaries::{Binaries, OLDEST_MAJOR, Version};
 pub use error::{PostgresError, Result};
 pub use lock::DataDirLock;
+pub use running::{Running, find_running};
 pub use server::{Options, PORT, SUPERUSER, Server};
 
 #[cfg(test)]

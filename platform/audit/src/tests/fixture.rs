@@ -12,6 +12,7 @@ use db::{Change, Db, Internal, Login, Nudges, Pool, PoolOptions, Settings, Targe
 use iam::{OrganizationId, RoleDecider};
 use merkle::{Frontier, Hash, SignerKey, leaf_hash};
 use postgres_server::{Binaries, DataDirLock, Options, SUPERUSER, Server};
+use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 use types::{Clock, Entropy, IdMaker, Secret, SystemClock, SystemEntropy};
 use uuid::Uuid;
@@ -19,6 +20,7 @@ use uuid::Uuid;
 use crate::sealer::{SealError, SealKey, Sealer, Step};
 use crate::{Audit, EntryRead, store};
 
+const PREFIX: &str = "template_of_tests";
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The one server of this test process. A thread of its own keeps it: a test's runtime ends with the test.
@@ -102,17 +104,11 @@ pub struct World {
 impl World {
     pub async fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("t{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let password = Secret::new(server().password.clone());
+        static TEMPLATE: OnceCell<()> = OnceCell::const_new();
         let root = target("postgres", SUPERUSER).connect().await.unwrap();
-        login::init(&root, &name, &name, &password).await.unwrap();
-        let owner = target(&name, &Login::Owner.role_name(&name)).connect().await.unwrap();
-        let sets = [
-            migrate::MigrationSet { domain: "spine", migrations: db::MIGRATIONS },
-            iam::MIGRATION_SET,
-            crate::MIGRATION_SET,
-        ];
-        migrate::run(&owner, &name, &sets).await.unwrap();
+        TEMPLATE.get_or_init(|| make_template(&root)).await;
+        let name = format!("t{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        root.batch_execute(&format!("CREATE DATABASE {name} TEMPLATE {PREFIX}")).await.unwrap();
         let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (Arc::new(SystemClock), Arc::new(SystemEntropy));
         let ids = IdMaker::new(Arc::clone(&clock), entropy);
         let nudges = Nudges::default();
@@ -141,7 +137,7 @@ impl World {
     }
 
     pub async fn client(&self, login: Login) -> Client {
-        target(&self.name, &login.role_name(&self.name)).connect().await.unwrap()
+        target(&self.name, &login.role_name(PREFIX)).connect().await.unwrap()
     }
 
     pub async fn superuser(&self) -> Client {
@@ -244,6 +240,25 @@ impl World {
     }
 }
 
+/// The logins, and a database with everything migrated, to be copied.
+async fn make_template(root: &Client) {
+    let password = Secret::new(server().password.clone());
+    login::init(root, PREFIX, PREFIX, &password).await.unwrap();
+    let owner = target(PREFIX, &Login::Owner.role_name(PREFIX)).connect().await.unwrap();
+    let sets = [
+        migrate::MigrationSet { domain: "spine", migrations: db::MIGRATIONS },
+        iam::MIGRATION_SET,
+        crate::MIGRATION_SET,
+    ];
+    migrate::run(&owner, PREFIX, &sets).await.unwrap();
+    drop(owner);
+    // A session that is still ending would keep the template from being copied.
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1";
+    while root.query_one(sessions, &[&PREFIX]).await.unwrap().get::<_, i64>(0) > 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
 pub fn target(database: &str, user: &str) -> Target {
     let mut config = tokio_postgres::Config::new();
     config.host_path(&server().socket_dir).port(5432).dbname(database).user(user).password(&server().password);
@@ -252,7 +267,7 @@ pub fn target(database: &str, user: &str) -> Target {
 
 pub fn pool(name: &str, login: Login) -> Pool {
     let options = PoolOptions { connections_max: 4, waiting_max: 1_000, wait_timeout: DEADLINE };
-    Pool::new(target(name, &login.role_name(name)), options).unwrap()
+    Pool::new(target(name, &login.role_name(PREFIX)), options).unwrap()
 }
 
 /// Runs a future for so many polls and then drops it, as a crash at that point would. `None` if it was cut off.
