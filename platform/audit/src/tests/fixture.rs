@@ -99,6 +99,7 @@ pub struct World {
     /// The superuser, in this database.
     pub admin: Client,
     pub key: Arc<SignerKey>,
+    sealer_pool: Pool,
 }
 
 impl World {
@@ -119,7 +120,8 @@ impl World {
         let audit = Audit::new(db.clone(), settings.clone(), decider);
         let key = Arc::new(SignerKey::from_seed("audit.test", &[7; 32]).unwrap());
         let admin = target(&name, SUPERUSER).connect().await.unwrap();
-        Self { name, db, audit, settings, nudges, admin, key }
+        let sealer_pool = pool(&name, Login::Sealer);
+        Self { name, db, audit, settings, nudges, admin, key, sealer_pool }
     }
 
     pub fn seal_key(&self) -> SealKey {
@@ -129,7 +131,7 @@ impl World {
 
     /// The sealer's access, checked against what it really writes.
     pub fn internal(&self) -> Internal {
-        Internal::new(pool(&self.name, Login::Sealer), "test sealer", true)
+        Internal::new(self.sealer_pool.clone(), "test sealer", true)
     }
 
     pub fn sealer(&self) -> Sealer {
