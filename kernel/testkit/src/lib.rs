@@ -36,11 +36,10 @@ mod proxy;
 pub mod released;
 mod scratch;
 mod template;
-pub mod toy;
-mod walls;
 #[cfg(test)]
 mod tests;
 pub mod toy;
+mod walls;
 
 pub use child::Child;
 pub use cut::cut_at_every_await;

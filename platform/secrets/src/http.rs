@@ -10,7 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use types::{Name, Secret};
-use web::{Call, Endpoint, Nothing, Operation, Page, Reply, SECRET_ALREADY_DELIVERED, page_limit};
+use web::{Call, Endpoint, Nothing, Operation, Page, PageLimit, Reply, SECRET_ALREADY_DELIVERED, page_limit};
 
 use crate::Secrets;
 use crate::manage::{NewSecret, SecretFilter};
@@ -128,8 +128,7 @@ struct SecretListQuery {
     /// Only secrets for this purpose.
     purpose: Option<Purpose>,
     /// Most items to return.
-    #[schemars(range(min = 1, max = 200))]
-    limit: Option<u32>,
+    limit: Option<PageLimit>,
     /// Where to go on, from `next_cursor`.
     cursor: Option<String>,
 }
@@ -138,8 +137,7 @@ struct SecretListQuery {
 #[serde(deny_unknown_fields)]
 struct DeliveryListQuery {
     /// Most items to return.
-    #[schemars(range(min = 1, max = 200))]
-    limit: Option<u32>,
+    limit: Option<PageLimit>,
     /// Where to go on, from `next_cursor`.
     cursor: Option<String>,
 }
