@@ -9,6 +9,7 @@ const show = (id, text, kind) => {
 
 async function status() {
   const reply = await fetch("/internal/readyz");
+  if (reply.status === 404) return show("status", "answering (health is on the internal address)", "good");
   const body = await reply.json();
   show("status", body.ready ? `ready (${body.roles.join(", ")})` : `not ready: ${body.problem}`, body.ready ? "good" : "bad");
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use audit::Audit;
 use authz::{ActionInfo, Decider};
 use db::migrate::MigrationSet;
 use db::{Db, EventInfo, Nudges, Pool, SettingInfo, Settings};
@@ -13,6 +14,7 @@ use types::{Clock, Entropy, ErrorCode, IdMaker, SystemClock, SystemEntropy};
 use web::Endpoint;
 
 use crate::system::{self, System};
+use crate::{Failure, contracts};
 
 /// Everything a role may need, built over one pool of the `app` login.
 pub struct App {
@@ -66,8 +68,9 @@ impl App {
             iam.clone(),
             parts.keys,
         );
+        let audit = Audit::new(db.clone(), settings.clone(), Arc::clone(&decider));
         let system = System::new(db.clone(), feed.clone(), settings.clone(), decider, parts.stop);
-        let domains = vec![iam.domain(), secrets.domain(), system.domain()];
+        let domains = vec![iam.domain(), audit.domain(), secrets.domain(), system.domain()];
         Self { db, feed, settings, iam, secrets, clock, domains }
     }
 
@@ -109,19 +112,19 @@ impl App {
 
 /// Who may do what, over all domains.
 pub fn decider() -> RoleDecider {
-    let decider =
-        RoleDecider::default().also::<system::EventsRead>(true).also::<system::ParkedEventsRead>(false);
+    let decider = RoleDecider::default()
+        .also::<system::EventsRead>(true)
+        .also::<system::ParkedEventsRead>(false)
+        .also::<audit::EntryRead>(true);
     secrets::rules(decider, KEY_HOLDERS)
 }
 
 /// The workers that keep signing keys and take delivery of secrets.
 const KEY_HOLDERS: &[&str] = &[iam::SYSTEM_BOOTSTRAP, "audit.sealer"];
 
-/// All migrations, in the order they must run.
-pub fn migration_sets() -> Vec<MigrationSet> {
-    vec![
-        MigrationSet { domain: "spine", migrations: db::MIGRATIONS },
-        iam::MIGRATION_SET,
-        secrets::MIGRATION_SET,
-    ]
+/// All migrations, in the order they must run: the spine's, then each domain's as they are registered.
+pub fn migration_sets() -> Result<Vec<MigrationSet>, Failure> {
+    let spine = MigrationSet { domain: "spine", migrations: db::MIGRATIONS };
+    let domains = contracts::described()?.domains;
+    Ok(std::iter::once(spine).chain(domains.iter().map(|domain| domain.migrations)).collect())
 }

@@ -26,6 +26,9 @@ pub struct Config {
     /// `production` refuses plaintext to clients, PostgreSQL and NATS.
     #[serde(default)]
     pub mode: Mode,
+    /// How long to go on answering after being told to stop, while readiness says no, in seconds.
+    #[serde(default = "default_drain_seconds")]
+    pub drain_seconds: u64,
     pub database: DatabaseConfig,
     /// Where tenants and operators come in. Needed by the role `api`.
     pub public: Option<PublicConfig>,
@@ -42,6 +45,8 @@ pub struct Config {
     pub nats: Option<NatsConfig>,
     #[serde(default)]
     pub telemetry: TelemetryConfig,
+    /// Signing the audit log and keeping copies of it. Needed by the role `audit-sealer`.
+    pub audit: Option<AuditConfig>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
@@ -73,6 +78,9 @@ pub struct DatabaseConfig {
     pub connections: usize,
 }
 
+fn default_drain_seconds() -> u64 {
+    5
+}
 fn default_port() -> u16 {
     5432
 }
@@ -133,6 +141,26 @@ pub struct LogConfig {
     pub format: LogFormat,
     /// `tracing` filter, e.g. `info` or `info,gpuaasd=debug`.
     pub level: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditConfig {
+    /// File with the log's signing key, 32 bytes; made if it is not there. The same file for every replica.
+    pub key_file: PathBuf,
+    /// The log's name, in every checkpoint. Never changes.
+    #[serde(default = "default_log_name")]
+    pub log_name: String,
+    /// Directory of the second place, on another disk or machine. Without it there is no copy.
+    pub replica_dir: Option<PathBuf>,
+    /// A witness that takes checkpoints by POST.
+    pub witness_url: Option<String>,
+    /// A git clone that checkpoints are committed to, and pushed from if it has a remote.
+    pub witness_git: Option<PathBuf>,
+}
+
+pub fn default_log_name() -> String {
+    "gpuaas.audit".to_owned()
 }
 
 impl Config {

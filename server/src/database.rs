@@ -55,14 +55,14 @@ impl Database {
     /// Brings the schema up to this binary's version. Returns how many migrations were applied.
     pub async fn migrate(&self) -> Result<usize, Failure> {
         let client = self.target(Login::Owner).connect().await?;
-        Ok(migrate::run(&client, &self.prefix, &assemble::migration_sets()).await?)
+        Ok(migrate::run(&client, &self.prefix, &assemble::migration_sets()?).await?)
     }
 
     /// Refuses to serve with a login that tenants' walls do not bind, or on a schema that does not fit.
     pub async fn check(&self) -> Result<(), Failure> {
         let client = self.target(Login::App).connect().await?;
         login::assert_confined(&client).await?;
-        match migrate::pending(&client, &assemble::migration_sets()).await? {
+        match migrate::pending_side_by_side(&client, &assemble::migration_sets()?).await? {
             Some(0) => Ok(()),
             Some(missing) => Err(Failure::new(format!(
                 "the database lacks {missing} migrations of this version. Run `gpuaasd db migrate --config FILE` first"

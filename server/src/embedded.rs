@@ -1,5 +1,6 @@
 //! The embedded default's database: a private PostgreSQL in the data directory, or the one `DATABASE_URL` names.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use db::Target;
@@ -21,7 +22,7 @@ pub fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
             PathBuf::from(home).join(".local/share/gpuaas")
         }
     };
-    std::fs::create_dir_all(&directory).map_err(|error| {
+    std::fs::DirBuilder::new().recursive(true).mode(0o711).create(&directory).map_err(|error| {
         Failure::new(format!("the data directory {} cannot be made: {error}", directory.display()))
     })?;
     directory.canonicalize().map_err(|error| Failure::new(format!("{}: {error}", directory.display())))
@@ -38,13 +39,8 @@ pub async fn open_database(
     postgres_dir: Option<PathBuf>,
 ) -> Result<Opened, Failure> {
     if let Some(url) = url {
-        let admin: tokio_postgres::Config = url
-            .parse()
-            .map_err(|error| Failure::new(format!("DATABASE_URL is not a PostgreSQL URL: {error}")))?;
-        let mut config = admin.clone();
-        config.dbname("gpuaas");
-        let password = kept_password(&data_dir.join("database.password"))?;
-        return Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin), None));
+        let (database, admin) = named_database(data_dir, &url)?;
+        return Ok((database, admin, None));
     }
     let binaries = binaries(data_dir, postgres_dir).await?;
     let server =
@@ -55,6 +51,17 @@ pub async fn open_database(
     let mut admin = config.clone();
     admin.user(SUPERUSER).password(password.expose()).dbname("postgres");
     Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin), Some(server)))
+}
+
+/// The database on a PostgreSQL that was named, and the way in for who makes it.
+pub fn named_database(data_dir: &Path, url: &str) -> Result<(Database, Target), Failure> {
+    let admin: tokio_postgres::Config = url
+        .parse()
+        .map_err(|error| Failure::new(format!("DATABASE_URL is not a PostgreSQL URL: {error}")))?;
+    let mut config = admin.clone();
+    config.dbname("gpuaas");
+    let password = kept_password(&data_dir.join("database.password"))?;
+    Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin)))
 }
 
 /// The PostgreSQL of a release: `lib/gpuaas/postgres` beside the `bin` directory this program is in.

@@ -8,13 +8,16 @@ use clap::Args;
 use crate::Failure;
 use crate::config;
 use crate::database::Database;
-use crate::embedded::{data_directory, running_database};
+use crate::embedded::{data_directory, named_database, running_database};
 
 #[derive(Args)]
 pub struct Installation {
     /// The data directory of a running `gpuaasd up`
     #[arg(long, conflicts_with = "config")]
     data_dir: Option<PathBuf>,
+    /// The PostgreSQL that `up` was told to use instead of a private one
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL", conflicts_with = "config")]
+    database_url: Option<String>,
     /// The configuration of a larger installation, instead of a data directory
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -22,9 +25,17 @@ pub struct Installation {
 
 impl Installation {
     pub fn database(&self) -> Result<Database, Failure> {
-        match &self.config {
-            Some(file) => config::load(file)?.database(),
-            None => running_database(&data_directory(self.data_dir.clone())?),
+        if let Some(file) = &self.config {
+            return config::load(file)?.database();
+        }
+        // A directory that was named is not made: a typing error should not look like an empty installation.
+        let data_dir = match &self.data_dir {
+            Some(named) => named.clone(),
+            None => data_directory(None)?,
+        };
+        match &self.database_url {
+            Some(url) => named_database(&data_dir, url).map(|(database, _)| database),
+            None => running_database(&data_dir),
         }
     }
 

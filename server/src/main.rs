@@ -4,6 +4,8 @@
 //! This file only reads the command line; each command has a file of its own.
 
 mod assemble;
+mod audit_key;
+mod audit_log;
 mod backup;
 mod config;
 mod contracts;
@@ -62,6 +64,9 @@ enum Command {
     /// Prepare a database: logins, schema, migrations
     #[command(subcommand)]
     Db(database::DbCommand),
+    /// Take the audit log out, or check one that was taken out
+    #[command(subcommand)]
+    Audit(audit_log::AuditCommand),
     /// Check or explain configuration files
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -90,6 +95,7 @@ fn main() -> ExitCode {
             Command::Backup(arguments) => Box::pin(backup::backup(arguments)).await,
             Command::Restore(arguments) => Box::pin(backup::restore(arguments)).await,
             Command::Db(command) => database::command(command).await,
+            Command::Audit(command) => Box::pin(audit_log::command(command)).await,
             Command::Config(command) => config::command(command),
             Command::Contracts { out } => contracts::write(&out),
         }

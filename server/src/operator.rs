@@ -1,6 +1,7 @@
 //! `gpuaasd operator`: what only the owner of the machine or of the database may hand out.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Subcommand;
 use iam::SeededKey;
@@ -55,5 +56,7 @@ async fn open(installation: &Installation) -> Result<Process, Failure> {
     let database = installation.database()?;
     database.check().await?;
     let settings = db::Settings::default();
-    Process::start(ProcessOptions { database, connections: 1, tls: false, backstop: false, settings }).await
+    let keys = Arc::new(secrets::Keyring::empty());
+    Process::start(ProcessOptions { database, connections: 1, keys, tls: false, backstop: false, settings })
+        .await
 }

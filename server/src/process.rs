@@ -1,6 +1,7 @@
 //! One running process: its app, its pools, its tasks, and its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use db::{Bridge, Login, Nudges, Pool, Settings, Target};
 use tokio::task::JoinSet;
@@ -9,12 +10,17 @@ use tokio_util::sync::CancellationToken;
 use crate::Failure;
 use crate::assemble::{App, Parts};
 use crate::database::Database;
+use crate::health::Health;
 
 /// What roles run on.
 pub struct Process {
     pub app: Arc<App>,
     /// Of the `relay` login: outbox and log.
     pub relay_pool: Pool,
+    /// Of the `sealer` login: audit entries and the Merkle log.
+    pub sealer_pool: Pool,
+    /// Is every transaction checked against what it wrote?
+    pub backstop: bool,
     pub stop: CancellationToken,
     tasks: JoinSet<()>,
 }
@@ -40,6 +46,8 @@ pub struct ProcessOptions {
 
 /// Connections of the relay: the sequencer's, one for the relay's place in the log, one for whoever reads the log.
 const RELAY_CONNECTIONS: usize = 3;
+/// Connections of the sealer: its own, and one for the copy elsewhere.
+const SEALER_CONNECTIONS: usize = 2;
 
 impl Process {
     pub async fn start(options: ProcessOptions) -> Result<Self, Failure> {
@@ -47,6 +55,7 @@ impl Process {
         let nudges = Nudges::default();
         let pool = options.database.pool(Login::App, options.connections)?;
         let relay_pool = options.database.pool(Login::Relay, RELAY_CONNECTIONS)?;
+        let sealer_pool = options.database.pool(Login::Sealer, SEALER_CONNECTIONS)?;
         let app = Arc::new(App::new(Parts {
             pool,
             settings: options.settings,
@@ -58,7 +67,8 @@ impl Process {
         }));
         app.settings.renew(&app.db.internal("settings")).await?;
         app.feed.start().await?;
-        Ok(Self { app, relay_pool, stop, tasks: JoinSet::new() })
+        let backstop = options.backstop;
+        Ok(Self { app, relay_pool, sealer_pool, backstop, stop, tasks: JoinSet::new() })
     }
 
     /// Runs a task until the process stops. A task that ends early, or panics, takes the process down: a role that
@@ -107,12 +117,15 @@ impl Process {
         });
     }
 
-    /// Waits for a signal or a failing task, then lets every task finish.
-    pub async fn run_until_stopped(mut self) {
+    /// Waits for a signal or a failing task, then lets every task finish. Between the signal and the end it says that it
+    /// is not ready, and goes on answering for `drain`: load balancers need a moment to look elsewhere.
+    pub async fn run_until_stopped(mut self, health: Health, drain: Duration) {
         let stop = self.stop.clone();
         tokio::spawn(async move {
             wait_for_signal().await;
+            health.drain();
             tracing::info!("stopping");
+            tokio::time::sleep(drain).await;
             stop.cancel();
         });
         while let Some(result) = self.tasks.join_next().await {
@@ -123,11 +136,12 @@ impl Process {
         }
         self.app.db.pool().close();
         self.relay_pool.close();
+        self.sealer_pool.close();
     }
 }
 
 // fixed: how late a changed setting may take effect when its nudge was lost
-const SETTINGS_SWEEP: std::time::Duration = std::time::Duration::from_secs(5);
+const SETTINGS_SWEEP: Duration = Duration::from_secs(5);
 
 async fn wait_for_signal() {
     use tokio::signal::unix::{SignalKind, signal};

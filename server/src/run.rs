@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use db::Login;
@@ -66,6 +67,14 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     if let Some(listener) = public {
         roles::api::start(&mut process, roles::api::Listeners { public: listener, node }, None)?;
     }
+    if wanted.contains(&Role::AuditSealer) {
+        let Some(audit) = &config.audit else {
+            return Err(Failure::new(
+                "the role audit-sealer needs the section [audit] with at least `key_file`",
+            ));
+        };
+        roles::audit_sealer::start(&mut process, audit)?;
+    }
     if wanted.contains(&Role::OutboxRelay) {
         roles::outbox_relay::start(&mut process, nats).await?;
     }
@@ -73,13 +82,9 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         roles::platform_worker::start(&mut process);
     }
     let stop = process.stop.clone();
-    process.spawn("internal listener", internal.serve(health::router(health.clone(), metrics), stop.clone()));
-    tokio::spawn(async move {
-        stop.cancelled().await;
-        health.drain();
-    });
+    process.spawn("internal listener", internal.serve(health::router(health.clone(), metrics), stop));
     tracing::info!(roles = ?wanted, "running");
-    process.run_until_stopped().await;
+    process.run_until_stopped(health, Duration::from_secs(config.drain_seconds)).await;
     traces.flush().await;
     Ok(())
 }

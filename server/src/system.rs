@@ -124,8 +124,8 @@ impl System {
         self.feed.check(cursor).await?;
         let filter = Filter { organization, event_type: call.query.event_type, subject: call.query.subject };
         let stop = self.stop.clone().cancelled_owned();
-        let events = self.feed.follow(cursor, filter).take_until(stop).map(|event| SseEvent {
-            id: EventCursor { epoch: event.epoch, position: event.position }.to_string(),
+        let events = self.feed.follow(cursor, filter).take_until(stop).map(move |event| SseEvent {
+            id: EventCursor { epoch: cursor.epoch, position: event.position }.to_string(),
             event: event.event_type.clone(),
             data: serde_json::to_string(&event.to_cloud_event()).unwrap_or_default(),
         });

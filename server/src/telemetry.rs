@@ -47,7 +47,9 @@ fn logs<S>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let layer =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false).with_ansi(colours);
     match format {
         LogFormat::Human => layer.compact().boxed(),
         LogFormat::Json => layer.json().flatten_event(true).with_current_span(true).boxed(),

@@ -6,14 +6,17 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use iam::{Iam, SeededKey};
 use postgres_server::{DataDirLock, Server};
 use secrets::{Keyring, MissingKey};
 use serde::Serialize;
-use types::Secret;
+use types::{Secret, SystemEntropy};
 
+use crate::assemble::App;
+use crate::config::AuditConfig;
 use crate::embedded::{data_directory, open_database};
 use crate::files::write_private;
 use crate::health::{self, Health};
@@ -43,6 +46,9 @@ pub struct UpArguments {
     /// Use this PostgreSQL instead of a private one; the user must be allowed to create roles and databases
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<String>,
+    /// Send the audit log's checkpoints to this witness, by POST
+    #[arg(long, value_name = "URL")]
+    audit_witness: Option<String>,
     #[arg(long, value_enum, default_value = "human")]
     log_format: LogFormat,
     /// Fix a setting for this process, e.g. web.page_limit_max=100; may be given several times
@@ -120,6 +126,8 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     };
     let mut process = Process::start(options).await?;
     renew_secret_keys(&process.app).await?;
+    // Before the first rows: they belong into their own day's and month's partitions.
+    roles::platform_worker::keep_partitions(&process.app).await;
     let seeded = process.app.iam.seed().await?;
     let operator_key_file =
         key_file(&process.app.iam, &data_dir, "operator.key", SeededKey::Operator).await?;
@@ -131,7 +139,8 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     process.follow_settings();
     process.follow_log();
     let listeners = roles::api::Listeners { public: listener, node: Some(node_listener) };
-    roles::api::start(&mut process, listeners, Some(health::router(health, metrics)))?;
+    roles::api::start(&mut process, listeners, Some(health::router(health.clone(), metrics)))?;
+    roles::audit_sealer::start(&mut process, &audit_config(&data_dir, arguments.audit_witness))?;
     roles::outbox_relay::start(&mut process, None).await?;
     roles::platform_worker::start(&mut process);
     let ready = Ready {
@@ -150,7 +159,7 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
         write_private(path, &text)?;
     }
     greet(&ready);
-    let ended = supervise(process, server, arguments.ready_file.as_deref()).await;
+    let ended = supervise(process, health, server, arguments.ready_file.as_deref()).await;
     traces.flush().await;
     ended
 }
@@ -176,14 +185,17 @@ async fn renew_secret_keys(app: &App) -> Result<(), Failure> {
 /// Runs until stopped; a private PostgreSQL that dies takes us with it, one that we leave is stopped.
 async fn supervise(
     process: Process,
+    health: Health,
     server: Option<Server>,
     ready_file: Option<&Path>,
 ) -> Result<(), Failure> {
     let stop = process.stop.clone();
-    let running = process.run_until_stopped();
+    // Nobody balances load in front of `up`: it ends at once.
+    let running = process.run_until_stopped(health, Duration::ZERO);
     tokio::pin!(running);
     let Some(server) = server else {
         running.await;
+        remove(ready_file);
         return Ok(());
     };
     let failure = tokio::select! {
@@ -195,12 +207,29 @@ async fn supervise(
             Some(failure)
         }
     };
-    if let Some(path) = ready_file {
-        let _ = std::fs::remove_file(path);
-    }
+    remove(ready_file);
     match failure {
         Some(failure) => Err(failure.into()),
         None => Ok(server.stop().await?),
+    }
+}
+
+/// The audit log of an embedded installation. Its copy lies on the same disk, which saves it from a slip in the
+/// database and not from the loss of the disk; an operator who wants more has `run`.
+fn audit_config(data_dir: &Path, witness_url: Option<String>) -> AuditConfig {
+    AuditConfig {
+        key_file: data_dir.join("audit.key"),
+        log_name: crate::config::default_log_name(),
+        replica_dir: Some(data_dir.join("audit-replica")),
+        witness_url,
+        witness_git: None,
+    }
+}
+
+/// A ready file must not outlive what it describes.
+fn remove(ready_file: Option<&Path>) {
+    if let Some(path) = ready_file {
+        let _ = std::fs::remove_file(path);
     }
 }
 

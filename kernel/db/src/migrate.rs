@@ -52,6 +52,10 @@ impl From<tokio_postgres::Error> for MigrateError {
 }
 
 const LOCK_KEY: i64 = 0x6770_7561_6173; // "gpuaas"
+/// First line of a migration that cannot run in a transaction.
+const ALONE: &str = "-- outside a transaction:";
+/// Marks a statement that the previous version cannot live with; the guard asks for it.
+const CONTRACT: &str = "-- contract:";
 // fixed: between two looks at whether another runner is done
 const RUNNER_PAUSE: Duration = Duration::from_millis(50);
 const LOCK_ATTEMPTS: u32 = 30;
@@ -76,30 +80,51 @@ pub async fn run(client: &Client, prefix: &str, sets: &[MigrationSet]) -> Result
 
 /// How many migrations are still to be applied; `None` if the database is empty. Errs if it is ahead of us.
 pub async fn pending(client: &Client, sets: &[MigrationSet]) -> Result<Option<usize>, MigrateError> {
+    compare(client, sets, false).await
+}
+
+/// The same, for a replica that starts: a database that a newer version has only expanded still serves this one, so
+/// that both run side by side during an upgrade.
+pub async fn pending_side_by_side(
+    client: &Client,
+    sets: &[MigrationSet],
+) -> Result<Option<usize>, MigrateError> {
+    compare(client, sets, true).await
+}
+
+async fn compare(
+    client: &Client,
+    sets: &[MigrationSet],
+    side_by_side: bool,
+) -> Result<Option<usize>, MigrateError> {
     let exists: bool =
         client.query_one("SELECT to_regclass('public.gpuaas_migration') IS NOT NULL", &[]).await?.get(0);
     if !exists {
         return Ok(None);
     }
     let rows = client
-        .query("SELECT domain, version, checksum FROM public.gpuaas_migration ORDER BY domain, version", &[])
+        .query(
+            "SELECT domain, version, checksum, expands FROM public.gpuaas_migration ORDER BY domain, version",
+            &[],
+        )
         .await?;
-    let mut applied: BTreeMap<(String, i32), Vec<u8>> = BTreeMap::new();
+    let mut applied: BTreeMap<(String, i32), (Vec<u8>, bool)> = BTreeMap::new();
     for row in rows {
-        applied.insert((row.get(0), row.get(1)), row.get(2));
+        applied.insert((row.get(0), row.get(1)), (row.get(2), row.get(3)));
     }
     let mut missing = 0;
     for set in sets {
         for migration in set.migrations {
             match applied.remove(&(set.domain.to_owned(), migration.version)) {
                 None => missing += 1,
-                Some(sum) if sum == checksum(migration) => {}
+                Some((sum, _)) if sum == checksum(migration) => {}
                 Some(_) => {
                     return Err(MigrateError::Changed { domain: set.domain, version: migration.version });
                 }
             }
         }
     }
+    applied.retain(|_, (_, expands)| !(side_by_side && *expands));
     if let Some(((domain, version), _)) = applied.pop_first() {
         let known = sets
             .iter()
@@ -117,7 +142,7 @@ async fn apply_all(client: &Client, prefix: &str, sets: &[MigrationSet]) -> Resu
         .batch_execute(
             "CREATE TABLE IF NOT EXISTS public.gpuaas_migration (
                  domain text COLLATE \"C\", version integer, name text NOT NULL, checksum bytea NOT NULL,
-                 applied_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (domain, version))",
+                 expands boolean NOT NULL DEFAULT false, applied_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (domain, version))",
         )
         .await?;
     let mut count = 0;
@@ -147,17 +172,16 @@ async fn apply(
 ) -> Result<(), MigrateError> {
     let sql = with_logins(migration.sql, prefix);
     let name = migration.name;
-    let script = format!("BEGIN;\n{sql}\n;");
+    // An index on a large table is built concurrently, which PostgreSQL does only outside a transaction: such a
+    // migration holds nothing else, and may be run again.
+    let alone = migration.sql.starts_with(ALONE);
+    let (begin, end) = if alone { ("", "SELECT") } else { ("BEGIN;", "COMMIT") };
+    let script = format!("{begin}\n{sql}\n;");
     for attempt in 1.. {
         let outcome = match client.batch_execute(&script).await {
             Ok(()) => {
-                client
-                    .execute(
-                        "INSERT INTO public.gpuaas_migration (domain, version, name, checksum) VALUES ($1, $2, $3, $4)",
-                        &[&domain, &migration.version, &name, &checksum(migration)],
-                    )
-                    .await?;
-                client.batch_execute("COMMIT").await
+                note(client, domain, migration).await?;
+                client.batch_execute(end).await
             }
             Err(error) => {
                 client.batch_execute("ROLLBACK").await?;
@@ -181,6 +205,17 @@ async fn apply(
         }
     }
     tracing::info!(domain, version = migration.version, name, "migration applied");
+    Ok(())
+}
+
+async fn note(client: &Client, domain: &str, migration: &Migration) -> Result<(), MigrateError> {
+    let expands = !migration.sql.contains(CONTRACT);
+    client
+        .execute(
+            "INSERT INTO public.gpuaas_migration (domain, version, name, checksum, expands) VALUES ($1, $2, $3, $4, $5)",
+            &[&domain, &migration.version, &migration.name, &checksum(migration), &expands],
+        )
+        .await?;
     Ok(())
 }
 

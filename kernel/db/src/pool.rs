@@ -156,7 +156,8 @@ impl managed::Manager for Manager {
     type Error = DbError;
 
     async fn create(&self) -> Result<Connection, DbError> {
-        let client = self.target.connect().await?;
+        // Boxed: seldom run, large, and otherwise part of every future that takes a connection.
+        let client = Box::pin(self.target.connect()).await?;
         Ok(Connection { client, statements: Mutex::default(), scope: Mutex::new(None) })
     }
 
@@ -185,7 +186,7 @@ impl Connection {
         if let Some(statement) = lock(&self.statements).get(sql) {
             return Ok(statement.clone());
         }
-        let statement = self.client.prepare(sql).await?;
+        let statement = Box::pin(self.client.prepare(sql)).await?;
         lock(&self.statements).insert(sql, statement.clone());
         Ok(statement)
     }

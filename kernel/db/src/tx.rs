@@ -141,7 +141,8 @@ impl Db {
                 return Err(error);
             }
         };
-        self.commit(context, permit.policy_version(), transaction, &changes, now, &recorded.value).await?;
+        Box::pin(self.commit(context, permit.policy_version(), transaction, &changes, now, &recorded.value))
+            .await?;
         for change in &changes {
             context.trail.note_recorded(change.action);
         }

@@ -149,6 +149,7 @@ impl Feed {
             let excess = ring.len().saturating_sub(RING);
             ring.drain(..excess);
         }
+        metrics::gauge!("gpuaas_log_position").set(next.position as f64);
         self.inner.head.send_replace(next);
         Ok(count)
     }

@@ -4,7 +4,6 @@ use db::Row;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use types::clock::format_micros;
 use types::{Id, Kind, Timestamp};
 use uuid::Uuid;
 
@@ -65,7 +64,7 @@ impl LogEvent {
             source: "/gpuaas",
             event_type: self.event_type.clone(),
             subject: self.subject.clone(),
-            time: format_micros(self.at),
+            time: self.at.to_string(),
             datacontenttype: "application/json",
             gpuaasposition: self.position.to_string(),
             gpuaasgeneration: self.generation.to_string(),

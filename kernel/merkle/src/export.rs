@@ -84,6 +84,12 @@ impl ExportWriter {
 
     /// Adds the next entry: its line without newline, and the leaf hash it was sealed with.
     pub fn entry(&mut self, line: &[u8], sealed: &Hash) -> Result<(), ExportError> {
+        self.unsealed_entry(line)?;
+        self.missing_entry(sealed)
+    }
+
+    /// Adds a line that stands among the entries without having been sealed, so that the verifier gets to see it.
+    pub fn unsealed_entry(&mut self, line: &[u8]) -> Result<(), ExportError> {
         let index = self.entry_count;
         if line.len() > LINE_BYTES_MAX {
             return Err(ExportError::TooLong { index, bytes: line.len() });
@@ -93,9 +99,13 @@ impl ExportWriter {
         }
         self.entries.write(line)?;
         self.entries.write(b"\n")?;
-        self.leaves.write(sealed.as_bytes())?;
         self.entry_count += 1;
         Ok(())
+    }
+
+    /// Adds the leaf hash of an entry that is gone, so that the verifier can tell which one.
+    pub fn missing_entry(&mut self, sealed: &Hash) -> Result<(), ExportError> {
+        self.leaves.write(sealed.as_bytes())
     }
 
     /// Adds an earlier checkpoint, in any order.

@@ -8,12 +8,20 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::error::{PostgresError, Result};
 use crate::layout::create_passable;
+
+const ATTEMPTS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(20);
+
+fn is_alive(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
 
 /// Proof that this process owns a data directory; given up when the last clone is dropped.
 #[derive(Debug, Clone)]
@@ -31,12 +39,19 @@ impl DataDirLock {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(&path).map_err(PostgresError::io("open", &path))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                return Err(PostgresError::AlreadyRunning { data_dir, pid: holder(&mut file) });
+        for attempt in 1.. {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) => {
+                    let pid = holder(&mut file);
+                    // A holder that was just killed keeps the lock until the kernel has cleared it away.
+                    if attempt == ATTEMPTS || pid.is_none_or(is_alive) {
+                        return Err(PostgresError::AlreadyRunning { data_dir, pid });
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(PostgresError::io("lock", &path)(error.into())),
             }
-            Err(error) => return Err(PostgresError::io("lock", &path)(error.into())),
         }
         let note = |file: &mut File| {
             file.set_len(0)?;

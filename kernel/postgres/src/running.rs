@@ -1,15 +1,13 @@
 //! The way to a server that another process runs: for commands that work beside a running `gpuaasd up`.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use types::Secret;
 
 use crate::error::{PostgresError, Result};
 use crate::layout::Layout;
-use crate::password;
 use crate::server::PORT;
+use crate::{password, socket};
 
 /// Where a data directory's server listens, and what opens it. Says nothing about whether it answers.
 #[derive(Debug)]
@@ -22,12 +20,8 @@ impl Running {
     /// Fails if no server is running on the data directory.
     pub fn at(data_dir: &Path) -> Result<Self> {
         let layout = Layout::of(data_dir);
-        let socket_dir = match fs::read_to_string(layout.socket_elsewhere()) {
-            Ok(named) => PathBuf::from(named.trim()),
-            Err(error) if error.kind() == ErrorKind::NotFound => layout.socket_dir(),
-            Err(error) => return Err(PostgresError::io("read", &layout.socket_elsewhere())(error)),
-        };
-        if !socket_dir.join(format!(".s.PGSQL.{PORT}")).exists() {
+        let socket_dir = socket::prepared(&layout);
+        if !socket::socket_in(&socket_dir).exists() {
             return Err(PostgresError::NotRunning { data_dir: data_dir.to_owned() });
         }
         Ok(Self { socket_dir, password: password::read(&layout)? })

@@ -45,8 +45,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// The one spelling of a point in time on the wire and in sealed bytes: UTC, always six decimals, so that equal
-/// times are equal strings and strings sort as times do.
+/// The one spelling of a point in time in sealed bytes: UTC, always six decimals, so that equal times are equal bytes
+/// whatever a later version of the wire format does.
 pub fn format_micros(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }

@@ -222,6 +222,13 @@ impl<P: Input, Q: Input, B: Input> Operation<P, Q, B> {
         self
     }
 
+    /// A read that may itself be recorded, under the permission it asks for.
+    #[must_use]
+    pub fn audited_read(mut self) -> Self {
+        self.info.audit = self.info.permission.map(|permission| permission.name);
+        self
+    }
+
     #[must_use]
     pub fn rate(mut self, rate: RateClass) -> Self {
         self.info.rate = rate;

@@ -219,10 +219,7 @@ impl Iam {
         let invalid = || SIGN_IN_LINK_INVALID.error("the code cannot be used");
         let code_hash = hash(code);
         let internal = self.db.internal("iam.sign_in");
-        let row = internal
-            .query_opt(store::SIGN_IN_LINK_FIND, &[&code_hash, &self.db.now()])
-            .await?
-            .ok_or_else(invalid)?;
+        let row = internal.query_opt(store::SIGN_IN_LINK_FIND, &[&code_hash]).await?.ok_or_else(invalid)?;
         let operator = OperatorId::from_uuid(row.get(0));
         let identity = operator_identity(operator);
         let mut context = context.clone();
@@ -247,6 +244,12 @@ impl Iam {
                 Ok(tx.record(change).with(SignedIn { operator_id: operator, expires_at }))
             })
             .await?;
+        if context.trail.was_replayed() {
+            let details = serde_json::json!({"operator_id": signed_in.operator_id});
+            return Err(web::SECRET_ALREADY_DELIVERED
+                .error("the session's cookie was given once")
+                .with_details(details));
+        }
         Ok((signed_in, token))
     }
 

@@ -373,7 +373,7 @@ fn session_endpoints(iam: &Iam) -> Vec<Endpoint> {
                 "Trades the code of a sign-in link for a browser session, given as a cookie.",
             )
             .rate(RateClass::Guess)
-            .errors([&SIGN_IN_LINK_INVALID])
+            .errors([&SIGN_IN_LINK_INVALID, &web::SECRET_ALREADY_DELIVERED])
             .example(|| {
                 let operator = json!({"kind": "user", "id": "opr_01jcqz3k8vf4t9x2m7n5p6r8sd"});
                 (
@@ -381,9 +381,10 @@ fn session_endpoints(iam: &Iam) -> Vec<Endpoint> {
                     json!({"actor": operator, "expires_at": "2026-11-15T20:00:00Z"}),
                 )
             })
-            .handler(
-                on!(iam, |call: Call<Nothing, Nothing, SessionCreateBody>| session_create(&iam, call).await)
-            ),
+            .handler(on!(iam, |call: Call<Nothing, Nothing, SessionCreateBody>| Box::pin(session_create(
+                &iam, call
+            ))
+            .await)),
         Operation::<Nothing>::get("/api/v1/session", "sessions.current")
             .about("Who am I?", "The caller as the server sees it.")
             .permission::<SelfRead>()

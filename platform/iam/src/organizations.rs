@@ -164,7 +164,8 @@ impl Iam {
                     return Ok(tx.unchanged(before));
                 }
                 check_generation(if_match, before.generation)?;
-                let after = set_state(tx, &before, OrganizationState::Archiving).await?;
+                let after =
+                    set_state(tx, &before, OrganizationState::Archiving, before.generation + 1).await?;
                 let key = id.to_string();
                 let start = flow::Start::<ArchiveOrganization> {
                     key: &key,
@@ -190,20 +191,17 @@ pub(crate) async fn lock(tx: &mut Tx<'_>, id: OrganizationId) -> Result<Organiza
     store::organization(&row.ok_or_else(|| not_found(OrganizationKind::NAME))?)
 }
 
+/// `generation` counts what users decide: archiving is decided once, and carried out without counting again.
 pub(crate) async fn set_state(
     tx: &mut Tx<'_>,
     before: &Organization,
     state: OrganizationState,
+    generation: i64,
 ) -> Result<Organization> {
     let now = tx.now();
-    tx.execute(store::ORGANIZATION_SET_STATE, &[before.id.as_uuid(), &state_name(state), &now]).await?;
-    Ok(Organization {
-        state,
-        state_since: now,
-        generation: before.generation + 1,
-        updated_at: now,
-        ..before.clone()
-    })
+    tx.execute(store::ORGANIZATION_SET_STATE, &[before.id.as_uuid(), &state_name(state), &now, &generation])
+        .await?;
+    Ok(Organization { state, state_since: now, generation, updated_at: now, ..before.clone() })
 }
 
 pub(crate) fn change<A: authz::Action>(after: &Organization, before: Option<&Organization>) -> Change {

@@ -1,6 +1,6 @@
 //! What can be done here, and which roles may do it.
 //!
-//! The rules are a table people can read; the golden file `policy-matrix.txt` is its review copy. Richer policies
+//! The rules are a table people can read; the golden file `contracts/permissions.txt` is its review copy. Richer policies
 //! (memberships, custom roles) replace the decider, not the actions.
 
 use authz::{Action, ActionInfo, ActorKind, Decider, Decision, Question};

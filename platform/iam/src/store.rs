@@ -22,14 +22,15 @@ SELECT id, name, labels, state, state_since, generation, created_at, updated_at 
 WHERE ($1::uuid IS NULL OR id > $1) AND ($2::text IS NULL OR state = $2) AND ($3::text IS NULL OR name_key = $3)
 ORDER BY id LIMIT $4";
 
-pub const ORGANIZATION_BY_NAME: &str =
-    "SELECT id FROM iam.organization WHERE name_key = $1 AND state <> 'archived'";
+/// Also an archived one: what somebody ended on purpose is not made again.
+pub const ORGANIZATION_BY_NAME: &str = "
+SELECT id FROM iam.organization WHERE name_key = $1 ORDER BY state = 'archived', id LIMIT 1";
 
 pub const ORGANIZATION_RENAME: &str = "
 UPDATE iam.organization SET name = $2, name_key = $3, generation = generation + 1, updated_at = $4 WHERE id = $1";
 
 pub const ORGANIZATION_SET_STATE: &str = "
-UPDATE iam.organization SET state = $2, state_since = $3, generation = generation + 1, updated_at = $3 WHERE id = $1";
+UPDATE iam.organization SET state = $2, state_since = $3, generation = $4, updated_at = $3 WHERE id = $1";
 
 pub const PROJECT_INSERT: &str = "
 INSERT INTO iam.project (id, org_id, name, name_key, labels, state, state_since, created_at, updated_at)
@@ -46,8 +47,8 @@ SELECT id, org_id, name, labels, state, state_since, generation, created_at, upd
 WHERE org_id = $1 AND ($2::uuid IS NULL OR id > $2) AND ($3::text IS NULL OR state = $3) AND ($4::text IS NULL OR name_key = $4)
 ORDER BY id LIMIT $5";
 
-pub const PROJECT_BY_NAME: &str =
-    "SELECT id FROM iam.project WHERE org_id = $1 AND name_key = $2 AND state <> 'archived'";
+pub const PROJECT_BY_NAME: &str = "
+SELECT id FROM iam.project WHERE org_id = $1 AND name_key = $2 ORDER BY state = 'archived', id LIMIT 1";
 
 pub const PROJECT_ORGANIZATION: &str = "SELECT org_id FROM iam.project WHERE id = $1";
 
@@ -80,9 +81,9 @@ pub const OPERATOR_INSERT: &str = "INSERT INTO iam.operator (id, name, created_a
 pub const SIGN_IN_LINK_INSERT: &str = "
 INSERT INTO iam.sign_in_link (code_hash, operator_id, created_at, expires_at) VALUES ($1, $2, $3, $4)";
 
-/// Who a code would sign in; using it is [`SIGN_IN_LINK_USE`].
-pub const SIGN_IN_LINK_FIND: &str = "
-SELECT operator_id FROM iam.sign_in_link WHERE code_hash = $1 AND used_at IS NULL AND expires_at > $2";
+/// Who a code would sign in, used or not: a retry of the request that used it is told so. Using it is
+/// [`SIGN_IN_LINK_USE`].
+pub const SIGN_IN_LINK_FIND: &str = "SELECT operator_id FROM iam.sign_in_link WHERE code_hash = $1";
 
 /// The row lock lets one of two racing sign-ins through; the other finds the code used.
 pub const SIGN_IN_LINK_USE: &str = "

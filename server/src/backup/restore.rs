@@ -77,7 +77,9 @@ async fn settle_in(database: &crate::database::Database, admin: &db::Target) -> 
     target.config.dbname(database.name());
     let client = target.connect().await?;
     client.batch_execute("BEGIN").await.map_err(DbError::from)?;
-    client.batch_execute(db::restore::NEW_CLUSTER).await.map_err(DbError::from)?;
+    for step in [db::restore::NEW_CLUSTER, audit::NEW_CLUSTER] {
+        client.batch_execute(step).await.map_err(DbError::from)?;
+    }
     client.batch_execute("COMMIT").await.map_err(DbError::from)?;
     Ok(())
 }

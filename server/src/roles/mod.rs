@@ -2,6 +2,7 @@
 //! any role may run.
 
 pub mod api;
+pub mod audit_sealer;
 pub mod outbox_relay;
 pub mod platform_worker;
 
@@ -10,6 +11,8 @@ pub mod platform_worker;
 pub enum Role {
     /// Answers requests
     Api,
+    /// Seals audit entries into the signed log and copies it elsewhere
+    AuditSealer,
     /// Gives events their positions and passes them on
     OutboxRelay,
     /// Runs the platform's flows and read models, keeps partitions
@@ -17,11 +20,12 @@ pub enum Role {
 }
 
 impl Role {
-    pub const ALL: [Self; 3] = [Self::Api, Self::OutboxRelay, Self::PlatformWorker];
+    pub const ALL: [Self; 4] = [Self::Api, Self::AuditSealer, Self::OutboxRelay, Self::PlatformWorker];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Api => "api",
+            Self::AuditSealer => "audit-sealer",
             Self::OutboxRelay => "outbox-relay",
             Self::PlatformWorker => "platform-worker",
         }

@@ -19,7 +19,7 @@ pub async fn start(process: &mut Process, nats: Option<NatsTarget>) -> Result<()
 
 fn start_sequencer(process: &mut Process) {
     let app = &process.app;
-    let internal = Internal::new(process.relay_pool.clone(), "outbox-relay", false);
+    let internal = Internal::new(process.relay_pool.clone(), "outbox-relay", process.backstop);
     let sequencer =
         Sequencer::new(internal, Arc::clone(&app.clock), app.db.nudges().clone(), app.settings.clone());
     let stop = process.stop.clone();
@@ -29,7 +29,7 @@ fn start_sequencer(process: &mut Process) {
 /// Returns at once: a NATS server that is away is waited for, and nobody else waits with us.
 async fn start_relay(process: &mut Process, target: NatsTarget) -> Result<(), Failure> {
     let app = Arc::clone(&process.app);
-    let internal = Internal::new(process.relay_pool.clone(), "nats-relay", false);
+    let internal = Internal::new(process.relay_pool.clone(), "nats-relay", process.backstop);
     let relay = Relay::new(target, internal.clone(), app.settings.clone(), Arc::clone(&app.clock)).await?;
     let stop = process.stop.clone();
     process.spawn("nats relay", async move {

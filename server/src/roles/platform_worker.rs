@@ -68,7 +68,8 @@ fn start_projections(process: &mut Process) {
     }
 }
 
-async fn keep_partitions(app: &App) {
+/// Makes partitions ahead and drops old ones. A failure is logged and tried again later.
+pub async fn keep_partitions(app: &App) {
     let internal = app.db.internal("partitions");
     let now = app.clock.now();
     for table in PartitionedTable::ALL {

@@ -1,0 +1,99 @@
+-- The tamper-evident log over spine.audit_entry: which entry has which number, the hashes, what was signed, and how far
+-- copies elsewhere have come. No table here holds a tenant's data: entries stay where they were written, behind their
+-- own walls, and a hash tells nothing about them.
+CREATE SCHEMA audit;
+GRANT USAGE ON SCHEMA audit TO ${app}, ${reader}, ${sealer};
+
+-- Where the sealer stands: the tree's right edge (merkle::Frontier) and the last entry in it, by (xid, id). One row,
+-- moved only from the size it was read at. cluster is the PostgreSQL the marks' transaction ids belong to: in another
+-- one, after a logical restore, they would compare wrongly and hide entries.
+CREATE TABLE audit.tree (
+    singleton       boolean     PRIMARY KEY DEFAULT true CHECK (singleton),
+    size            bigint      NOT NULL DEFAULT 0,
+    frontier        bytea       NOT NULL DEFAULT '\x0000000000000000',
+    done_xid        xid8        NOT NULL DEFAULT '0',
+    done_id         uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
+    cluster         bigint      NOT NULL,
+    sealed_at       timestamptz
+);
+INSERT INTO audit.tree (cluster) SELECT system_identifier FROM pg_control_system();
+
+-- Entry number `index` of the log, and the hash of its exact exported bytes. Kept for ever, unlike the entries: every
+-- later proof is computed from these. Not partitioned: nothing is ever dropped, and both keys only grow at their end.
+CREATE TABLE audit.leaf (
+    index           bigint      PRIMARY KEY,
+    hash            bytea       NOT NULL CHECK (octet_length(hash) = 32),
+    xid             xid8        NOT NULL,
+    entry_id        uuid        NOT NULL,
+    at              timestamptz NOT NULL
+);
+-- No entry is sealed twice, and a listing finds the numbers of its entries.
+CREATE UNIQUE INDEX leaf_entry_once ON audit.leaf (entry_id);
+
+-- One hash for every 256 of the level below (tlog-tiles); level 0 is audit.leaf.
+CREATE TABLE audit.node (
+    level           smallint    NOT NULL CHECK (level > 0),
+    index           bigint      NOT NULL,
+    hash            bytea       NOT NULL CHECK (octet_length(hash) = 32),
+    PRIMARY KEY (level, index)
+);
+
+-- What was signed: size, root, and the signed note as text.
+CREATE TABLE audit.checkpoint (
+    size            bigint      PRIMARY KEY,
+    root            bytea       NOT NULL CHECK (octet_length(root) = 32),
+    note            text        NOT NULL COLLATE "C",
+    at              timestamptz NOT NULL
+);
+
+-- The log's public keys, from the size they first signed.
+CREATE TABLE audit.signing_key (
+    from_size       bigint      PRIMARY KEY,
+    verifier_key    text        NOT NULL UNIQUE COLLATE "C",
+    at              timestamptz NOT NULL
+);
+
+-- How far a copy elsewhere has come. target is written before the copy is made, so that whoever resumes after a crash
+-- makes the same objects again, byte for byte.
+CREATE TABLE audit.delivery (
+    name            text        PRIMARY KEY COLLATE "C",
+    size            bigint      NOT NULL DEFAULT 0,
+    target          bigint      NOT NULL DEFAULT 0,
+    updated_at      timestamptz NOT NULL,
+    CHECK (target >= size)
+);
+
+-- --------------------------------------------------------------------------------------------------------- grants
+GRANT SELECT ON audit.tree, audit.leaf, audit.node, audit.checkpoint, audit.signing_key TO ${app}, ${reader};
+GRANT SELECT, UPDATE ON audit.tree TO ${sealer};
+GRANT SELECT, INSERT ON audit.leaf, audit.node, audit.checkpoint, audit.signing_key TO ${sealer};
+GRANT SELECT, INSERT, UPDATE ON audit.delivery TO ${sealer};
+
+-- ---------------------------------------------------------------------------------------------------- append-only
+-- Grants stop the sealer; this stops the owner and a careless psql session.
+CREATE FUNCTION audit.refuse_rewrite() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%.% is append-only: % refused', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
+        USING ERRCODE = 'insufficient_privilege';
+END $$;
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit.leaf
+    FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit.node
+    FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit.checkpoint
+    FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit.signing_key
+    FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+
+-- The tree only grows: a size that goes back would let the sealer sign a second history.
+CREATE FUNCTION audit.refuse_shrink() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'UPDATE' OR NEW.size < OLD.size THEN
+        RAISE EXCEPTION 'audit.tree only grows: % refused', TG_OP USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER only_grows BEFORE UPDATE OR DELETE ON audit.tree
+    FOR EACH ROW EXECUTE FUNCTION audit.refuse_shrink();
+CREATE TRIGGER only_grows_truncate BEFORE TRUNCATE ON audit.tree
+    FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();

@@ -1,0 +1,239 @@
+//! Reading the log: an organization's entries with proofs, the newest checkpoint, the log's keys.
+//!
+//! Reads by auditors are audited too. Which reads: every page that is given to a caller who holds no role in the
+//! organization (operators, auditors, support), recorded in that organization, so its people see who looked at what.
+//! Not recorded: an organization's own people reading their own log, which would make the log mostly about itself. The
+//! entry is committed before the page is sent; a page that cannot be recorded is not given. A listing ends at the time
+//! it began (the cursor carries it), so that the entries made by reading page after page never become further pages.
+
+use authz::{Context, Resource, authorize};
+use db::{Change, Reader};
+use merkle::ProofPlan;
+use serde::{Deserialize, Serialize};
+use types::{Cursor, Kind as _, Result, Timestamp};
+use uuid::Uuid;
+
+use crate::model::*;
+use crate::policy::EntryRead;
+use crate::proofs::{Needs, damaged, stored_hashes, texts};
+use crate::{Audit, store};
+
+/// Which entries to list.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct EntryFilter {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    /// An action, or the beginning of one followed by `*`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<authz::CorrelationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Timestamp>,
+    #[serde(skip)]
+    pub proofs: bool,
+    #[serde(skip)]
+    pub limit: u32,
+    #[serde(skip)]
+    pub cursor: Option<String>,
+}
+
+/// Where a page starts, and the moment the listing began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    at: Timestamp,
+    id: Uuid,
+    until: Timestamp,
+}
+
+/// What is kept about a reading.
+#[derive(Serialize)]
+struct Reading<'a> {
+    filter: &'a EntryFilter,
+    entries: usize,
+    first: Option<EntryId>,
+    last: Option<EntryId>,
+}
+
+impl Audit {
+    /// A page of an organization's log, oldest first.
+    pub async fn entry_list(
+        &self,
+        context: &Context,
+        org_id: OrganizationId,
+        filter: &EntryFilter,
+    ) -> Result<EntryPage> {
+        let resource = Resource::in_organization(EntryKind::NAME, *org_id.as_uuid(), None);
+        let permit = authorize::<EntryRead>(&*self.decider, context, resource)?;
+        let reader = self.db.read(&permit);
+        let page = self.page(&reader, org_id, filter).await?;
+        if !is_of(context, org_id) {
+            self.record_reading(context, permit, org_id, filter, &page).await?;
+        }
+        Ok(page)
+    }
+
+    async fn page(&self, reader: &Reader, org_id: OrganizationId, filter: &EntryFilter) -> Result<EntryPage> {
+        let query = query_name(org_id, filter);
+        let place = self.page_start(&query, filter)?;
+        // The checkpoint first: entries sealed in between are then shown without proof, never with a wrong one.
+        let checkpoint =
+            reader.query_opt(store::CHECKPOINT_NEWEST, &[]).await?.map(|row| store::checkpoint(&row));
+        let (action, prefix) = match filter.action.as_deref() {
+            Some(text) => match text.strip_suffix('*') {
+                Some(prefix) => (None, Some(prefix)),
+                None => (Some(text), None),
+            },
+            None => (None, None),
+        };
+        let params: db::Params<'_> = &[
+            org_id.as_uuid(),
+            &place.at,
+            &place.id,
+            &place.until,
+            &filter.actor,
+            &filter.resource,
+            &action,
+            &prefix,
+            &filter.correlation_id.as_ref().map(|id| *id.as_uuid()),
+            &(i64::from(filter.limit) + 1),
+        ];
+        let mut rows = reader.query(store::ENTRY_LIST, params).await?;
+        if rows.is_empty()
+            && reader.query_opt(store::ORGANIZATION_EXISTS, &[org_id.as_uuid()]).await?.is_none()
+        {
+            return Err(authz::NOT_FOUND.error(authz::not_found_message("organization")));
+        }
+        let more = rows.len() > filter.limit as usize;
+        rows.truncate(filter.limit as usize);
+        let next_cursor = rows.last().filter(|_| more).map(|row| {
+            let next = Place { at: row.get(2), id: row.get(1), until: place.until };
+            Cursor::encode(&query, &next).into_string()
+        });
+        let mut items = rows
+            .iter()
+            .map(|row| listed(&store::entry_row(row), store::row_index(row)))
+            .collect::<Result<Vec<_>>>()?;
+        if let (true, Some(checkpoint)) = (filter.proofs, &checkpoint) {
+            prove(reader, &mut items, checkpoint.size).await?;
+        }
+        Ok(EntryPage { items, checkpoint, next_cursor })
+    }
+
+    fn page_start(&self, query: &str, filter: &EntryFilter) -> Result<Place> {
+        let to = filter.to.unwrap_or(Timestamp::MAX);
+        let Some(cursor) = filter.cursor.as_deref() else {
+            let from = filter.from.unwrap_or(Timestamp::UNIX_EPOCH);
+            // What carries the present microsecond is still part of the present.
+            let now = self.db.now();
+            let until = now.checked_add(std::time::Duration::from_micros(1)).unwrap_or(now); // fixed: the clock's tick
+            return Ok(Place { at: from, id: Uuid::nil(), until: to.min(until) });
+        };
+        let place: Place = Cursor::decode(cursor, query)
+            .map_err(|error| ::events::INVALID_CURSOR.error(error.to_string()))?;
+        // A cursor is not signed: it may narrow what the filters say, not widen it.
+        Ok(Place { until: place.until.min(to), at: place.at.max(filter.from.unwrap_or(place.at)), ..place })
+    }
+
+    async fn record_reading(
+        &self,
+        context: &Context,
+        permit: authz::Permit<EntryRead>,
+        org_id: OrganizationId,
+        filter: &EntryFilter,
+        page: &EntryPage,
+    ) -> Result<()> {
+        let reading = Reading {
+            filter,
+            entries: page.items.len(),
+            first: page.items.first().map(|item| item.entry.id),
+            last: page.items.last().map(|item| item.entry.id),
+        };
+        let id: ReadingId = self.db.make_id();
+        let change = Change::new(<EntryRead as authz::Action>::NAME, id, 1)
+            .in_organization(org_id.as_uuid())
+            .after(&reading);
+        self.db.change(context, permit, async move |tx| Ok(tx.record(change))).await
+    }
+
+    /// The newest checkpoint; with `since`, also the proof that the log of that size is its beginning. Public: a
+    /// checkpoint names no tenant, and the more people keep one, the harder the past is to change.
+    pub async fn checkpoint(&self, since: Option<u64>) -> Result<CheckpointReply> {
+        let internal = self.db.internal("audit.checkpoint");
+        let row = internal.query_opt(store::CHECKPOINT_NEWEST, &[]).await?;
+        let Some(row) = row else {
+            return Err(NOTHING_SEALED.error("no entry has been sealed yet"));
+        };
+        let checkpoint = store::checkpoint(&row);
+        let consistency = match since {
+            None => None,
+            Some(since) if since > checkpoint.size => {
+                let size = checkpoint.size;
+                return Err(CHECKPOINT_AHEAD.error(format!("the log has {size} entries, not {since}")));
+            }
+            Some(since) => {
+                let plan = ProofPlan::consistency(since, checkpoint.size).map_err(damaged)?;
+                let needs = Needs::of(std::slice::from_ref(&plan));
+                let rows = internal.query(store::HASH_RANGES, &needs.params()).await?;
+                Some(texts(&plan.prove(&stored_hashes(&rows)).map_err(damaged)?))
+            }
+        };
+        Ok(CheckpointReply { checkpoint, consistency })
+    }
+
+    /// The log's public keys.
+    pub async fn keys(&self) -> Result<LogKeys> {
+        let rows = self.db.internal("audit.keys").query(store::KEY_LIST, &[]).await?;
+        let keys = rows
+            .iter()
+            .map(|row| LogKey { verifier_key: row.get(0), from_size: store::unsigned(row.get(1)) })
+            .collect::<Vec<_>>();
+        if keys.is_empty() {
+            return Err(NOTHING_SEALED.error("no entry has been sealed yet, so no key has been used"));
+        }
+        Ok(LogKeys { keys })
+    }
+}
+
+/// Does the caller belong to the organization?
+fn is_of(context: &Context, org_id: OrganizationId) -> bool {
+    context.standing.organization_roles.iter().any(|(id, _)| id == org_id.as_uuid())
+}
+
+/// The listing a cursor belongs to.
+fn query_name(org_id: OrganizationId, filter: &EntryFilter) -> String {
+    let filters = serde_json::to_string(filter).unwrap_or_default();
+    format!("audit?org={org_id}&{filters}")
+}
+
+/// An entry for a reader is read from the very bytes that are sealed, so the two cannot differ.
+fn listed(row: &crate::canonical::EntryRow, index: Option<u64>) -> Result<ListedEntry> {
+    let line = row.line(index.unwrap_or_default());
+    let entry = serde_json::from_str(&line)
+        .map_err(|error| LOG_DAMAGED.error("an entry cannot be read").caused_by(error))?;
+    Ok(ListedEntry { entry, sealed: index.map(|index| Sealed { index, line, proof: None }) })
+}
+
+/// Adds the proofs of all entries that lie below `size`.
+async fn prove(reader: &Reader, items: &mut [ListedEntry], size: u64) -> Result<()> {
+    let mut provable: Vec<(&mut Sealed, ProofPlan)> = Vec::new();
+    for sealed in items.iter_mut().filter_map(|item| item.sealed.as_mut()) {
+        if sealed.index < size {
+            let plan = ProofPlan::inclusion(sealed.index, size).map_err(damaged)?;
+            provable.push((sealed, plan));
+        }
+    }
+    if provable.is_empty() {
+        return Ok(());
+    }
+    let plans: Vec<ProofPlan> = provable.iter().map(|(_, plan)| plan.clone()).collect();
+    let hashes = stored_hashes(&reader.query(store::HASH_RANGES, &Needs::of(&plans).params()).await?);
+    for (sealed, plan) in provable {
+        sealed.proof = Some(texts(&plan.prove(&hashes).map_err(damaged)?));
+    }
+    Ok(())
+}

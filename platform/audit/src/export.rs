@@ -1,0 +1,121 @@
+//! Taking the log out for an auditor, while the server goes on.
+//!
+//! Everything below the newest checkpoint is final, so no snapshot has to be held: the sealed prefix is read page by
+//! page and written as it comes. Rows are exported as they are now. One that was changed no longer gives its sealed
+//! hash, one that is gone leaves its hash behind, and one that was put among the sealed ones is written without a hash:
+//! in each case the verifier sees it and names it. The exporter itself judges nothing.
+//!
+//! An export is itself recorded, before it is made, as `audit.log.export` by the system actor `audit.export`.
+
+use std::path::Path;
+
+use authz::{Actor, Context, Resource, authorize};
+use db::{Change, Db, DbError, Internal};
+use merkle::export::CHECKPOINTS_MAX;
+use merkle::{ExportError, ExportWriter, NoteError, SignedNote, VerifierKey};
+use types::{Id, Kind};
+
+use crate::policy::{LogExport, MachineOwner, SYSTEM_EXPORT};
+use crate::store;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ExportFailure {
+    #[error("the database could not be read: {0}")]
+    Db(#[from] DbError),
+    #[error("the export could not be recorded: {0}")]
+    Record(types::Error),
+    #[error("nothing has been sealed yet. Wait a second; if it stays so, look at the role audit-sealer")]
+    NothingSealed,
+    #[error("a stored checkpoint or key cannot be read: {0}")]
+    Note(#[from] NoteError),
+    #[error("{0}")]
+    Write(#[from] ExportError),
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exported {
+    pub entries: u64,
+    pub earlier_checkpoints: usize,
+}
+
+/// Entries read at once.
+// fixed: bounds memory; a larger page is no faster
+const PAGE: u64 = 2_000;
+
+enum ExportKind {}
+impl Kind for ExportKind {
+    const PREFIX: &'static str = "exp";
+    const NAME: &'static str = "audit_export";
+}
+
+/// Writes down that someone takes the whole log out.
+pub async fn record_export(db: &Db) -> Result<(), ExportFailure> {
+    let context = Context::new(Actor::system(SYSTEM_EXPORT), db.make_id());
+    let permit = authorize::<LogExport>(&MachineOwner, &context, Resource::platform(ExportKind::NAME))
+        .map_err(ExportFailure::Record)?;
+    db.change(&context, permit, async |tx| {
+        let id: Id<ExportKind> = tx.make_id();
+        Ok(tx.record(Change::new(<LogExport as authz::Action>::NAME, id, 1)))
+    })
+    .await
+    .map_err(ExportFailure::Record)
+}
+
+/// Writes the sealed prefix to `directory`. `internal` works under a login that may read entries and hashes.
+pub async fn export(internal: &Internal, directory: &Path) -> Result<Exported, ExportFailure> {
+    let Some(row) = internal.query_opt(store::CHECKPOINT_NEWEST, &[]).await? else {
+        return Err(ExportFailure::NothingSealed);
+    };
+    let checkpoint = store::checkpoint(&row);
+    let note = SignedNote::parse(checkpoint.note.as_bytes())?;
+    let key = signer_of(internal, &note).await?;
+    let mut writer = ExportWriter::create(directory)?;
+    let mut from = 0;
+    while from < checkpoint.size {
+        let to = checkpoint.size.min(from + PAGE);
+        write_page(internal, &mut writer, from, to).await?;
+        from = to;
+    }
+    // fixed: the export format's own limit
+    let most = i64::try_from(CHECKPOINTS_MAX).unwrap_or(i64::MAX);
+    let earlier = internal.query(store::CHECKPOINT_SAMPLE, &[&store::signed(checkpoint.size), &most]).await?;
+    for row in &earlier {
+        writer.earlier_checkpoint(&SignedNote::parse(row.get::<_, &str>(0).as_bytes())?)?;
+    }
+    writer.finish(&note, &key)?;
+    Ok(Exported { entries: checkpoint.size, earlier_checkpoints: earlier.len() })
+}
+
+async fn write_page(
+    internal: &Internal,
+    writer: &mut ExportWriter,
+    from: u64,
+    to: u64,
+) -> Result<(), ExportFailure> {
+    let mut next = from;
+    for row in internal.query(store::EXPORT_RANGE, &[&store::signed(from), &store::signed(to)]).await? {
+        let index = store::row_index(&row).unwrap_or(next);
+        match (store::entry_row_if_there(&row), store::row_hash(&row)) {
+            (Some(entry), Some(sealed)) => writer.entry(entry.line(index).as_bytes(), &sealed)?,
+            (Some(entry), None) => writer.unsealed_entry(entry.line(index).as_bytes())?,
+            (None, Some(sealed)) => writer.missing_entry(&sealed)?,
+            (None, None) => {}
+        }
+        next = if store::row_index(&row).is_some() { index + 1 } else { index };
+    }
+    Ok(())
+}
+
+/// The published key that signed the checkpoint; if none did, the newest one, and the verifier will say so.
+async fn signer_of(internal: &Internal, note: &SignedNote) -> Result<VerifierKey, ExportFailure> {
+    let mut newest = None;
+    for row in internal.query(store::KEY_LIST, &[]).await? {
+        let key: VerifierKey = row.get::<_, &str>(0).parse()?;
+        if note.verify(std::slice::from_ref(&key)).is_ok() {
+            return Ok(key);
+        }
+        newest = Some(key);
+    }
+    newest.ok_or(ExportFailure::NothingSealed)
+}

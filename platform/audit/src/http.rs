@@ -1,0 +1,122 @@
+//! Routes and wire types of the audit domain.
+
+use authz::CorrelationId;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use types::Timestamp;
+use web::{Call, Endpoint, Nothing, Operation, PageLimit, Reply, page_limit};
+
+use crate::Audit;
+use crate::entries::EntryFilter;
+use crate::model::*;
+use crate::policy::EntryRead;
+use crate::settings::PAGE_LIMIT_MAX;
+
+pub const TAGS: &[(&str, &str)] =
+    &[("audit", "Who did what: every change, sealed into a log that cannot be rewritten unnoticed.")];
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OrganizationPath {
+    /// The organization.
+    org_id: OrganizationId,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EntryListQuery {
+    /// Only what this actor did, by id.
+    #[schemars(length(max = 200))]
+    actor: Option<String>,
+    /// Only what was done to this resource, by id.
+    #[schemars(length(max = 200))]
+    resource: Option<String>,
+    /// Only this action; `iam.project.*` takes all that begin so.
+    #[schemars(length(max = 200))]
+    action: Option<String>,
+    /// Only what one request caused.
+    correlation_id: Option<CorrelationId>,
+    /// Only entries at this time or later.
+    from: Option<Timestamp>,
+    /// Only entries before this time.
+    to: Option<Timestamp>,
+    /// Leave the proofs out, which makes a page cheaper.
+    #[serde(default)]
+    without_proofs: bool,
+    /// Most items to return.
+    limit: Option<PageLimit>,
+    /// Where to go on, from `next_cursor`.
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CheckpointQuery {
+    /// The size of a checkpoint you hold: the reply then proves that the log has only been added to since.
+    since: Option<u64>,
+}
+
+/// A handler that owns its way to the domain.
+macro_rules! on {
+    ($audit:ident, |$call:ident : $type:ty| $body:expr) => {{
+        let audit = $audit.clone();
+        move |$call: $type| {
+            let $audit = audit.clone();
+            async move { $body }
+        }
+    }};
+}
+
+pub fn endpoints(audit: &Audit) -> Vec<Endpoint> {
+    vec![
+        Operation::<OrganizationPath, EntryListQuery>::get("/api/v1/orgs/{org_id}/audit", "audit.list")
+            .about(
+                "List an organization's audit log",
+                "Every change in the organization, oldest first, each with the proof that it is in the sealed log. \
+                 A page given to someone outside the organization is itself recorded in it.",
+            )
+            .permission::<EntryRead>()
+            .audited_read()
+            .errors([&events::INVALID_CURSOR, &LOG_DAMAGED])
+            .cli("audit list")
+            .mcp()
+            .handler(on!(audit, |call: Call<OrganizationPath, EntryListQuery>| {
+                let filter = filter(call.query, &audit);
+                audit.entry_list(&call.context, call.path.org_id, &filter).await.map(Reply::new)
+            })),
+        Operation::<Nothing, CheckpointQuery>::get("/api/v1/audit/checkpoint", "audit.checkpoint")
+            .about(
+                "Get the audit log's newest checkpoint",
+                "A signed statement of the log's size and root. Keep one elsewhere: whoever has it can tell whether \
+                 anything before it was changed. Needs no credential.",
+            )
+            .errors([&NOTHING_SEALED, &CHECKPOINT_AHEAD, &LOG_DAMAGED])
+            .cli("audit checkpoint")
+            .handler(on!(audit, |call: Call<Nothing, CheckpointQuery>| {
+                audit.checkpoint(call.query.since).await.map(Reply::new)
+            })),
+        Operation::<Nothing, Nothing>::get("/api/v1/audit/key", "audit.key")
+            .about(
+                "Get the audit log's public keys",
+                "The keys that sign checkpoints. Keep a copy elsewhere and compare. Needs no credential.",
+            )
+            .errors([&NOTHING_SEALED])
+            .cli("audit key")
+            .handler(on!(audit, |_call: Call<Nothing, Nothing>| audit.keys().await.map(Reply::new))),
+    ]
+}
+
+fn filter(query: EntryListQuery, audit: &Audit) -> EntryFilter {
+    let limit = page_limit(query.limit, &audit.settings).min(audit.settings.get(&PAGE_LIMIT_MAX));
+    EntryFilter {
+        actor: query.actor,
+        resource: query.resource,
+        action: query.action,
+        correlation_id: query.correlation_id,
+        from: query.from,
+        to: query.to,
+        proofs: !query.without_proofs,
+        limit,
+        cursor: query.cursor,
+    }
+}

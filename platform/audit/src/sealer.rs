@@ -1,0 +1,292 @@
+//! Puts entries in order into the Merkle log and signs what it has so far.
+//!
+//! Reading entries by time or by id would skip transactions that commit late. So the sealer goes by transaction id, and
+//! only up to the oldest transaction still running: below that line everything is committed or gone for good, however
+//! many numbers were skipped. Numbers in the log are its own and have no gaps.
+//!
+//! A seal is one transaction: read the edge, read the next entries, hash and sign in memory, write leaves, nodes,
+//! checkpoint and the new edge. A crash anywhere leaves the edge where it was, and the next attempt computes the same
+//! leaves again. Any number of sealers may run; an advisory lock lets one work at a time, and the edge moves only from
+//! the size it was read at, so a stale one writes nothing.
+//!
+//! Two things stop it, loudly, because going on would be worse: a signing key other than the one the log is known by
+//! (checkpoints kept elsewhere would stop verifying), and a PostgreSQL other than the one the transaction ids came from
+//! (new entries could sort before the mark and never be seen).
+
+use std::sync::Arc;
+
+use db::{DbError, Internal, Nudges, Settings, Topic};
+use merkle::tree::FrontierError;
+use merkle::{Checkpoint, CheckpointError, Frontier, SignerKey, StoredHash, leaf_hash};
+use tokio_util::sync::CancellationToken;
+use types::{Clock, Timestamp};
+use uuid::Uuid;
+
+use crate::canonical::EntryRow;
+use crate::settings::{SEAL_BATCH_BYTES_MAX, SEAL_BATCH_MAX, SEAL_INTERVAL_MS};
+use crate::store;
+
+/// Gives the key to sign with, each time one is needed: who keeps it is the server's business.
+pub type SealKey = Arc<dyn Fn() -> Arc<SignerKey> + Send + Sync>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    #[error(transparent)]
+    Db(#[from] DbError),
+    #[error("another sealer moved the tree")]
+    Overtaken,
+    #[error("the tree's edge is damaged: {0}")]
+    Frontier(#[from] FrontierError),
+    #[error("the tree has {size} entries, its edge {edge}")]
+    EdgeSize { size: u64, edge: u64 },
+    #[error("the checkpoint cannot be signed: {0}")]
+    Sign(#[from] CheckpointError),
+    #[error(
+        "the log is signed with the key {known}, and this sealer has {ours}. Put the log's own key back (audit.key in \
+         the data directory); a new key would make every checkpoint kept elsewhere worthless"
+    )]
+    OtherKey { known: String, ours: String },
+    #[error(
+        "the log comes from another PostgreSQL server, whose transaction ids do not compare with this one's. After a \
+         restore, move this server's transaction counter beyond the old one's (pg_resetwal -x) before new changes are made"
+    )]
+    OtherCluster,
+}
+
+const TABLES: &[&str] = &["audit.tree", "audit.leaf", "audit.node", "audit.checkpoint", "audit.signing_key"];
+
+pub struct Sealer {
+    internal: Internal,
+    clock: Arc<dyn Clock>,
+    nudges: Nudges,
+    settings: Settings,
+    key: SealKey,
+}
+
+/// What one step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    pub sealed: usize,
+    /// More entries are waiting than fit into one transaction.
+    pub full: bool,
+}
+
+impl Sealer {
+    /// `internal` works under the sealer's login.
+    pub fn new(
+        internal: Internal,
+        clock: Arc<dyn Clock>,
+        nudges: Nudges,
+        settings: Settings,
+        key: SealKey,
+    ) -> Self {
+        Self { internal, clock, nudges, settings, key }
+    }
+
+    /// Works until told to stop. Entries that came during a pause are sealed together after it.
+    pub async fn run(&self, stop: CancellationToken) {
+        let mut committed = self.nudges.listen(Topic::Committed);
+        while !stop.is_cancelled() {
+            match self.step().await {
+                Ok(step) if step.full => continue,
+                Ok(_) => self.note_lag().await,
+                Err(error @ (SealError::Db(_) | SealError::Overtaken)) => {
+                    tracing::warn!(%error, "entries could not be sealed, will try again");
+                }
+                Err(error) => {
+                    metrics::counter!("gpuaas_audit_alarms_total", "alarm" => "sealer").increment(1);
+                    tracing::error!(%error, "the audit log is not being sealed");
+                }
+            }
+            let interval = SEAL_INTERVAL_MS.millis(&self.settings);
+            tokio::select! {
+                // The pause comes first: a steady trickle of entries gives one checkpoint per interval, not one each.
+                () = async { tokio::time::sleep(interval).await; committed.wait(interval).await } => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// Seals one batch.
+    pub async fn step(&self) -> Result<Step, SealError> {
+        let (now, signer) = (self.clock.now(), (self.key)());
+        let entries_max = i64::from(self.settings.get(&SEAL_BATCH_MAX));
+        let bytes_max = store::signed(self.settings.get(&SEAL_BATCH_BYTES_MAX));
+        let batch = self
+            .internal
+            .bookkeeping(TABLES, async |tx| -> Result<Option<Batch>, SealError> {
+                let Some(edge) = take(tx, &signer, now).await? else { return Ok(None) };
+                let params: db::Params<'_> = &[&edge.done_xid, &edge.done_id, &entries_max, &bytes_max];
+                let rows = tx.query(store::SEAL_BATCH, params).await?;
+                if rows.is_empty() {
+                    return Ok(None);
+                }
+                let batch = Batch::seal(edge, rows.iter().map(store::entry_row), &signer)?;
+                batch.write(tx, now).await?;
+                Ok(Some(batch))
+            })
+            .await?;
+        let Some(batch) = batch else { return Ok(Step { sealed: 0, full: false }) };
+        batch.note(now);
+        let sealed = batch.ids.len();
+        Ok(Step {
+            sealed,
+            full: store::signed(sealed as u64) >= entries_max || batch.bytes >= bytes_max.unsigned_abs() / 2,
+        })
+    }
+
+    /// How long the oldest entry without a place has been waiting.
+    async fn note_lag(&self) {
+        let oldest = match self.internal.query_opt(store::OLDEST_UNSEALED, &[]).await {
+            Ok(row) => row.map(|row| row.get::<_, Timestamp>(0)),
+            Err(error) => {
+                tracing::debug!(%error, "the entry lag could not be read");
+                return;
+            }
+        };
+        let lag = oldest.map_or(0.0, |at| seconds_between(at, self.clock.now()));
+        metrics::gauge!("gpuaas_audit_entry_lag_seconds").set(lag);
+    }
+}
+
+/// The tree as it was read.
+struct Edge {
+    size: u64,
+    frontier: Frontier,
+    done_xid: String,
+    done_id: Uuid,
+}
+
+/// Reads the edge, if no other sealer is at work; publishes the key before the first entry.
+async fn take(
+    tx: &mut db::Bookkeeping,
+    signer: &SignerKey,
+    now: Timestamp,
+) -> Result<Option<Edge>, SealError> {
+    let Some(row) = tx.query_opt(store::TREE_TAKE, &[]).await? else {
+        return Err(DbError::Unexpected("audit.tree has no row".to_owned()).into());
+    };
+    if !row.get::<_, bool>(0) {
+        return Ok(None);
+    }
+    let size: i64 = row.get(1);
+    if !row.get::<_, bool>(5) && tx.query_opt(store::CLUSTER_ADOPT, &[]).await?.is_none() {
+        return Err(SealError::OtherCluster);
+    }
+    let ours = signer.verifier().to_string();
+    match row.get::<_, Option<String>>(6) {
+        None => drop(tx.query(store::KEY_PUBLISH, &[&size, &ours, &now]).await?),
+        Some(known) if known == ours => {}
+        Some(known) => return Err(SealError::OtherKey { known, ours }),
+    }
+    let edge = Edge {
+        size: store::unsigned(size),
+        frontier: Frontier::from_bytes(row.get(2))?,
+        done_xid: row.get(3),
+        done_id: row.get(4),
+    };
+    if edge.frontier.size() != edge.size {
+        return Err(SealError::EdgeSize { size: edge.size, edge: edge.frontier.size() });
+    }
+    Ok(Some(edge))
+}
+
+/// A sealed batch, column by column as it is written.
+struct Batch {
+    from: u64,
+    frontier: Frontier,
+    hashes: Vec<Vec<u8>>,
+    xids: Vec<String>,
+    ids: Vec<Uuid>,
+    times: Vec<Timestamp>,
+    node_levels: Vec<i16>,
+    node_indexes: Vec<i64>,
+    node_hashes: Vec<Vec<u8>>,
+    note: String,
+    bytes: u64,
+}
+
+impl Batch {
+    /// Pure: the same edge and entries give the same tree, whoever computes it.
+    fn seal(
+        edge: Edge,
+        entries: impl Iterator<Item = EntryRow>,
+        signer: &SignerKey,
+    ) -> Result<Self, SealError> {
+        let mut batch = Self {
+            from: edge.size,
+            frontier: edge.frontier,
+            hashes: Vec::new(),
+            xids: Vec::new(),
+            ids: Vec::new(),
+            times: Vec::new(),
+            node_levels: Vec::new(),
+            node_indexes: Vec::new(),
+            node_hashes: Vec::new(),
+            note: String::new(),
+            bytes: 0,
+        };
+        for entry in entries {
+            batch.append(entry);
+        }
+        let origin = signer.verifier().name();
+        let checkpoint = Checkpoint::new(origin, batch.frontier.size(), batch.frontier.root());
+        batch.note = checkpoint.sign(signer)?.to_string();
+        Ok(batch)
+    }
+
+    fn append(&mut self, entry: EntryRow) {
+        let line = entry.line(self.frontier.size());
+        self.bytes += line.len() as u64;
+        let hash = leaf_hash(line.as_bytes());
+        for StoredHash { level, index, hash } in self.frontier.append(hash) {
+            self.node_levels.push(i16::from(level));
+            self.node_indexes.push(store::signed(index));
+            self.node_hashes.push(hash.as_bytes().to_vec());
+        }
+        self.hashes.push(hash.as_bytes().to_vec());
+        self.xids.push(entry.xid);
+        self.ids.push(entry.id);
+        self.times.push(entry.at);
+    }
+
+    async fn write(&self, tx: &mut db::Bookkeeping, now: Timestamp) -> Result<(), SealError> {
+        let (root, frontier) = (self.frontier.root(), self.frontier.to_bytes());
+        let params: db::Params<'_> = &[
+            &store::signed(self.from),
+            &store::signed(self.frontier.size()),
+            &frontier,
+            &self.xids.last(),
+            &self.ids.last(),
+            &now,
+            &self.hashes,
+            &self.xids,
+            &self.ids,
+            &self.times,
+            &self.node_levels,
+            &self.node_indexes,
+            &self.node_hashes,
+            &root.as_bytes().as_slice(),
+            &self.note,
+        ];
+        match tx.query_opt(store::SEAL_WRITE, params).await? {
+            Some(_) => Ok(()),
+            None => Err(SealError::Overtaken),
+        }
+    }
+
+    fn note(&self, now: Timestamp) {
+        metrics::counter!("gpuaas_audit_sealed_total").increment(self.ids.len() as u64);
+        // The size is a count that a metric's float holds exactly up to 2^53.
+        metrics::gauge!("gpuaas_audit_log_size").set(self.frontier.size() as f64);
+        // From when the entry's transaction began: an upper bound of the time since its commit, which nobody records.
+        let lag = metrics::histogram!("gpuaas_audit_seal_lag_seconds");
+        for at in &self.times {
+            lag.record(seconds_between(*at, now));
+        }
+    }
+}
+
+fn seconds_between(from: Timestamp, to: Timestamp) -> f64 {
+    (to.duration_since(from)).as_secs_f64().max(0.0)
+}

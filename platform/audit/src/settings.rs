@@ -1,0 +1,73 @@
+//! How fast the log is sealed and copied, and how much is handled at once.
+
+use db::{Setting, SettingInfo};
+
+pub static SEAL_INTERVAL_MS: Setting<u64> = Setting::new(
+    "audit.seal_interval_ms",
+    500,
+    "Least time between two seals, in milliseconds. An entry is sealed at most twice this long after its commit.",
+)
+.checked(|v| (10..=60_000).contains(v));
+pub static SEAL_BATCH_MAX: Setting<u32> = Setting::new(
+    "audit.seal_batch_max",
+    2_000,
+    "Most entries sealed in one transaction; more are sealed in the next, at once.",
+)
+.checked(|v| (1..=20_000).contains(v));
+pub static SEAL_BATCH_BYTES_MAX: Setting<u64> = Setting::new(
+    "audit.seal_batch_bytes_max",
+    32 * 1024 * 1024,
+    "Most bytes of before and after states sealed in one transaction: bounds the sealer's memory.",
+)
+.checked(|v| *v >= 1024);
+pub static REPLICATE_INTERVAL_MS: Setting<u64> = Setting::new(
+    "audit.replicate_interval_ms",
+    2_000,
+    "How often sealed entries are copied to the second place, in milliseconds.",
+)
+.checked(|v| *v >= 10);
+pub static REPLICATE_BATCH_MAX: Setting<u32> = Setting::new(
+    "audit.replicate_batch_max",
+    5_000,
+    "Most entries in one object of the copy, as long as a single seal is not larger.",
+)
+.checked(|v| *v >= 1);
+pub static WITNESS_INTERVAL_MS: Setting<u64> = Setting::new(
+    "audit.witness_interval_ms",
+    60_000,
+    "How often the newest checkpoint is sent to the witness, in milliseconds.",
+)
+.checked(|v| *v >= 10);
+pub static WITNESS_TIMEOUT_MS: Setting<u64> = Setting::new(
+    "audit.witness_timeout_ms",
+    10_000,
+    "How long one delivery to the witness may take, in milliseconds.",
+)
+.checked(|v| *v >= 100);
+pub static DELIVERY_RETRY_MS: Setting<u64> = Setting::new(
+    "audit.delivery_retry_ms",
+    15_000,
+    "Pause after a failed copy or delivery, in milliseconds.",
+)
+.checked(|v| *v >= 10);
+pub static PAGE_LIMIT_MAX: Setting<u32> = Setting::new(
+    "audit.page_limit_max",
+    100,
+    "Most entries on a page of the audit log. Proofs of scattered entries are costly, hence fewer than elsewhere.",
+)
+.checked(|v| *v >= 1);
+
+/// The settings of this crate, for the reference.
+pub fn settings() -> Vec<SettingInfo> {
+    vec![
+        SEAL_INTERVAL_MS.info(),
+        SEAL_BATCH_MAX.info(),
+        SEAL_BATCH_BYTES_MAX.info(),
+        REPLICATE_INTERVAL_MS.info(),
+        REPLICATE_BATCH_MAX.info(),
+        WITNESS_INTERVAL_MS.info(),
+        WITNESS_TIMEOUT_MS.info(),
+        DELIVERY_RETRY_MS.info(),
+        PAGE_LIMIT_MAX.info(),
+    ]
+}

@@ -1,0 +1,263 @@
+//! All SQL of the audit domain, beside the mapping of its rows.
+//!
+//! Entries are read from `spine.audit_entry`, which every domain's changes are written to; this domain owns their
+//! sealing and reading and never writes there. Everything it writes is in the schema `audit`.
+
+use db::Row;
+use merkle::{Hash, StoredHash};
+use types::Timestamp;
+use uuid::Uuid;
+
+use crate::canonical::EntryRow;
+use crate::model::SignedCheckpoint;
+
+/// The columns of an entry, in the order [`entry_row`] reads them.
+macro_rules! entry_columns {
+    () => {
+        "e.xid::text, e.id, e.at, e.org_id, e.project_id, e.actor_kind, e.actor_id, e.behalf_kind, e.behalf_id,
+         e.action, e.resource_kind, e.resource_id, e.generation, e.before::text AS before, e.after::text AS after,
+         e.correlation_id, e.causation_id, e.policy_version"
+    };
+}
+/// How many those are: further columns follow from here.
+const ENTRY_COLUMNS: usize = 18;
+
+// ------------------------------------------------------------------------------------------------------------ sealing
+
+/// The tree's edge, and whether this transaction may move it. An advisory lock, not a row lock: a row lock would give
+/// this transaction an id early and hold back the horizon, its own and everybody else's.
+pub const TREE_TAKE: &str = "
+SELECT pg_try_advisory_xact_lock(7305804402461439), t.size, t.frontier, t.done_xid::text, t.done_id,
+       t.cluster = c.system_identifier,
+       (SELECT k.verifier_key FROM audit.signing_key k ORDER BY k.from_size DESC LIMIT 1)
+FROM audit.tree t, pg_control_system() c";
+
+/// The next entries in order, and only final ones: their transaction is older than every running one, so nothing can
+/// still appear among them or before them. The running sum of bytes bounds what comes back; one entry always does.
+pub const SEAL_BATCH: &str = concat!(
+    "SELECT * FROM (
+         SELECT ready.*, row_number() OVER w AS n,
+                sum(coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)) OVER w AS bytes
+         FROM (
+             SELECT ",
+    entry_columns!(),
+    ", e.xid AS place FROM spine.audit_entry e
+             WHERE e.xid >= $1::text::xid8 AND (e.xid, e.id) > ($1::text::xid8, $2)
+               AND e.xid < pg_snapshot_xmin(pg_current_snapshot())
+             ORDER BY e.xid, e.id LIMIT $3
+         ) AS ready
+         WINDOW w AS (ORDER BY place, id ROWS UNBOUNDED PRECEDING)
+     ) AS batch
+     WHERE bytes <= $4 OR n = 1 ORDER BY n"
+);
+
+/// Appends a batch, if the tree still has the size it was read at. All of it or nothing.
+pub const SEAL_WRITE: &str = "
+WITH mark AS (
+    UPDATE audit.tree SET size = $2, frontier = $3, done_xid = $4::text::xid8, done_id = $5, sealed_at = $6
+    WHERE size = $1 RETURNING size
+), leaf AS (
+    INSERT INTO audit.leaf (index, hash, xid, entry_id, at)
+    SELECT $1 + l.n - 1, l.hash, l.xid::xid8, l.id, l.at
+    FROM mark, unnest($7::bytea[], $8::text[], $9::uuid[], $10::timestamptz[])
+        WITH ORDINALITY AS l (hash, xid, id, at, n)
+), node AS (
+    INSERT INTO audit.node (level, index, hash)
+    SELECT n.level, n.index, n.hash
+    FROM mark, unnest($11::smallint[], $12::bigint[], $13::bytea[]) AS n (level, index, hash)
+), signed AS (
+    INSERT INTO audit.checkpoint (size, root, note, at) SELECT $2, $14, $15, $6 FROM mark
+)
+SELECT size FROM mark";
+
+pub const KEY_PUBLISH: &str =
+    "INSERT INTO audit.signing_key (from_size, verifier_key, at) VALUES ($1, $2, $3)";
+
+/// After a move to another PostgreSQL: is every entry up to the mark sealed, and is the new server's transaction
+/// counter beyond the mark? Only then do old and new transaction ids sort as they should.
+pub const CLUSTER_ADOPT: &str = "
+UPDATE audit.tree t SET cluster = c.system_identifier
+FROM pg_control_system() c
+WHERE t.done_xid < pg_snapshot_xmin(pg_current_snapshot())
+  AND NOT EXISTS (
+      SELECT FROM spine.audit_entry e
+      WHERE (e.xid, e.id) <= (t.done_xid, t.done_id)
+        AND NOT EXISTS (SELECT FROM audit.leaf l WHERE l.entry_id = e.id))
+RETURNING t.size";
+
+/// When the oldest entry that is not sealed was written.
+pub const OLDEST_UNSEALED: &str = "
+SELECT e.at FROM audit.tree t CROSS JOIN LATERAL (
+    SELECT e.at FROM spine.audit_entry e
+    WHERE e.xid >= t.done_xid AND (e.xid, e.id) > (t.done_xid, t.done_id) ORDER BY e.xid, e.id LIMIT 1) e";
+
+// ------------------------------------------------------------------------------------------------------------ reading
+
+/// Oldest first: newest first would move pages under a reader.
+pub const ENTRY_LIST: &str = concat!(
+    "SELECT ",
+    entry_columns!(),
+    ", l.index FROM spine.audit_entry e LEFT JOIN audit.leaf l ON l.entry_id = e.id
+     WHERE e.org_id = $1 AND e.at >= $2 AND (e.at, e.id) > ($2, $3) AND e.at < $4
+       AND ($5::text IS NULL OR e.actor_id = $5)
+       AND ($6::text IS NULL OR e.resource_id = $6)
+       AND ($7::text IS NULL OR e.action = $7)
+       AND ($8::text IS NULL OR starts_with(e.action, $8))
+       AND ($9::uuid IS NULL OR e.correlation_id = $9)
+     ORDER BY e.at, e.id LIMIT $10"
+);
+
+/// Making an organization leaves an entry in it: one without any does not exist.
+pub const ORGANIZATION_EXISTS: &str = "SELECT 1 FROM spine.audit_entry e WHERE e.org_id = $1 LIMIT 1";
+
+pub const CHECKPOINT_NEWEST: &str =
+    "SELECT size, root, note, at FROM audit.checkpoint ORDER BY size DESC LIMIT 1";
+
+pub const CHECKPOINT_GET: &str = "SELECT size, root, note, at FROM audit.checkpoint WHERE size = $1";
+
+/// At most `$2` checkpoints below a size, evenly spread.
+pub const CHECKPOINT_SAMPLE: &str = "
+SELECT note FROM (
+    SELECT note, size, row_number() OVER (ORDER BY size) AS n, count(*) OVER () AS total
+    FROM audit.checkpoint WHERE size < $1
+) AS earlier WHERE n % greatest(1, (total + $2 - 1) / $2) = 0 ORDER BY size";
+
+pub const KEY_LIST: &str = "SELECT verifier_key, from_size FROM audit.signing_key ORDER BY from_size";
+
+/// Stored hashes by range: leaves, and the levels above them.
+pub const HASH_RANGES: &str = "
+SELECT 0::smallint, l.index, l.hash FROM unnest($1::bigint[], $2::bigint[]) AS r (low, high)
+CROSS JOIN LATERAL (SELECT index, hash FROM audit.leaf WHERE index >= r.low AND index < r.high) AS l
+UNION ALL
+SELECT n.level, n.index, n.hash FROM unnest($3::smallint[], $4::bigint[], $5::bigint[]) AS r (level, low, high)
+CROSS JOIN LATERAL (
+    SELECT level, index, hash FROM audit.node WHERE level = r.level AND index >= r.low AND index < r.high) AS n";
+
+/// Leaves `$1` up to `$2`, with their entries where these are still there.
+pub const SEALED_RANGE: &str = concat!(
+    "SELECT ",
+    entry_columns!(),
+    ", l.index, l.hash FROM audit.leaf l
+     LEFT JOIN spine.audit_entry e ON e.xid = l.xid AND e.id = l.entry_id AND e.at = l.at
+     WHERE l.index >= $1 AND l.index < $2 ORDER BY l.index"
+);
+
+/// The same for an export, which must also show rows that were put among the sealed ones: every entry whose place lies
+/// behind the leaf before `$1` and not behind the last leaf before `$2`, sealed or not, in order.
+pub const EXPORT_RANGE: &str = concat!(
+    "WITH bound AS (
+         SELECT (SELECT l.xid FROM audit.leaf l WHERE l.index = $1::bigint - 1) AS low_xid,
+                (SELECT l.entry_id FROM audit.leaf l WHERE l.index = $1::bigint - 1) AS low_id,
+                (SELECT l.xid FROM audit.leaf l WHERE l.index = $2::bigint - 1) AS high_xid,
+                (SELECT l.entry_id FROM audit.leaf l WHERE l.index = $2::bigint - 1) AS high_id
+     ), leaf AS (
+         SELECT l.index, l.hash, l.xid, l.entry_id FROM audit.leaf l WHERE l.index >= $1 AND l.index < $2
+     ), entry AS (
+         SELECT e.* FROM bound b, spine.audit_entry e
+         WHERE e.xid >= coalesce(b.low_xid, '0'::xid8) AND e.xid <= b.high_xid
+           AND ($1 = 0 OR (e.xid, e.id) > (b.low_xid, b.low_id)) AND (e.xid, e.id) <= (b.high_xid, b.high_id)
+     )
+     SELECT ",
+    entry_columns!(),
+    ", leaf.index, leaf.hash FROM leaf FULL JOIN entry e ON e.xid = leaf.xid AND e.id = leaf.entry_id
+     ORDER BY coalesce(leaf.xid, e.xid), coalesce(leaf.entry_id, e.id), e.at"
+);
+
+// --------------------------------------------------------------------------------------------------------- deliveries
+
+pub const DELIVERY_ADD: &str =
+    "INSERT INTO audit.delivery (name, updated_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+
+/// Where a delivery stands, and the newest checkpoint within reach: the largest at most `$2` entries further, else the
+/// next one.
+pub const DELIVERY_LOOK: &str = "
+SELECT d.size, d.target, coalesce(
+    (SELECT max(c.size) FROM audit.checkpoint c WHERE c.size > d.size AND c.size <= d.size + $2),
+    (SELECT min(c.size) FROM audit.checkpoint c WHERE c.size > d.size))
+FROM audit.delivery d WHERE d.name = $1";
+
+pub const DELIVERY_BEGIN: &str = "
+UPDATE audit.delivery SET target = $3, updated_at = $4 WHERE name = $1 AND size = $2 AND target = $2 RETURNING target";
+
+pub const DELIVERY_FINISH: &str = "
+UPDATE audit.delivery SET size = $3, updated_at = $4 WHERE name = $1 AND size = $2 AND target = $3 RETURNING size";
+
+// ---------------------------------------------------------------------------------------------------------------- rows
+
+pub fn entry_row(row: &Row) -> EntryRow {
+    EntryRow {
+        xid: row.get(0),
+        id: row.get(1),
+        at: row.get(2),
+        organization: row.get(3),
+        project: row.get(4),
+        actor_kind: row.get(5),
+        actor_id: row.get(6),
+        behalf_kind: row.get(7),
+        behalf_id: row.get(8),
+        action: row.get(9),
+        resource_kind: row.get(10),
+        resource_id: row.get(11),
+        generation: row.get(12),
+        before: row.get(13),
+        after: row.get(14),
+        correlation_id: row.get(15),
+        causation_id: row.get(16),
+        policy_version: row.get(17),
+    }
+}
+
+/// The entry of a row whose entry may be gone.
+pub fn entry_row_if_there(row: &Row) -> Option<EntryRow> {
+    row.get::<_, Option<Uuid>>(1).map(|_| entry_row(row))
+}
+
+/// The number of a row's entry, if it is sealed.
+pub fn row_index(row: &Row) -> Option<u64> {
+    row.get::<_, Option<i64>>(ENTRY_COLUMNS).map(unsigned)
+}
+
+/// The hash a row's entry was sealed with, if it is.
+pub fn row_hash(row: &Row) -> Option<Hash> {
+    row.get::<_, Option<&[u8]>>(ENTRY_COLUMNS + 1).and_then(hash)
+}
+
+pub fn stored_hash(row: &Row) -> Option<StoredHash> {
+    let level = u8::try_from(row.get::<_, i16>(0)).ok()?;
+    Some(StoredHash { level, index: unsigned(row.get(1)), hash: hash(row.get(2))? })
+}
+
+pub fn checkpoint(row: &Row) -> SignedCheckpoint {
+    let root: &[u8] = row.get(1);
+    SignedCheckpoint {
+        size: unsigned(row.get(0)),
+        root: hash(root).map(|root| root.to_string()).unwrap_or_default(),
+        note: row.get(2),
+        at: row.get::<_, Timestamp>(3),
+    }
+}
+
+pub fn hash(bytes: &[u8]) -> Option<Hash> {
+    bytes.try_into().ok().map(Hash::from_bytes)
+}
+
+/// Sizes and numbers are never negative; the database's type is.
+pub fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+/// The largest log we accept is far below `i64::MAX`.
+pub fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// After the database was copied into another PostgreSQL (see `db::restore`): transaction ids there start low again, so
+/// what is sealed gets the lowest id there is, what waits the next one, and the marks say which cluster they are of.
+pub const NEW_CLUSTER: &str = "
+SET session_replication_role = replica;
+UPDATE spine.audit_entry e SET xid = CASE WHEN (e.xid, e.id) <= (t.done_xid, t.done_id) THEN '1' ELSE '2' END::xid8
+    FROM audit.tree t;
+UPDATE audit.leaf SET xid = '1';
+UPDATE audit.tree SET done_xid = '1', done_id = 'ffffffff-ffff-ffff-ffff-ffffffffffff',
+    cluster = (SELECT system_identifier FROM pg_control_system());
+RESET session_replication_role;";

@@ -1,0 +1,213 @@
+//! Copies elsewhere: complete, verifiable on their own, resumed after any crash, never overwritten.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use merkle::{Outside, verify_export};
+use object_store::ObjectStore;
+use object_store::local::LocalFileSystem;
+use types::SystemClock;
+
+use super::fixture::{World, crash_after, scratch};
+use crate::{Channel, Delivery, DeliveryError, Destination, Replica, Witness};
+
+fn delivery(world: &World, destination: impl Destination) -> Delivery {
+    Delivery::new(world.internal(), Arc::new(SystemClock), world.settings.clone(), Arc::new(destination))
+}
+
+fn place(world: &World) -> (PathBuf, Arc<dyn ObjectStore>) {
+    let path = scratch(&format!("replica-{}", world.name));
+    let objects = LocalFileSystem::new_with_prefix(&path).unwrap();
+    (path, Arc::new(objects))
+}
+
+async fn deliver_all(delivery: &Delivery) {
+    while delivery.step().await.unwrap().is_some() {}
+}
+
+/// Joins a copy into an export, as the guide says, and verifies it.
+fn joined(replica: &Path, world: &World) -> merkle::Report {
+    let export = scratch(&format!("joined-{}", world.name));
+    let _ = std::fs::remove_dir_all(&export);
+    std::fs::create_dir_all(&export).unwrap();
+    let sorted = |directory: &str| {
+        let mut paths: Vec<PathBuf> =
+            std::fs::read_dir(replica.join(directory)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
+    };
+    for (directory, file) in [("entries", "entries.jsonl"), ("leaves", "leaves")] {
+        let bytes: Vec<u8> = sorted(directory).iter().flat_map(|path| std::fs::read(path).unwrap()).collect();
+        std::fs::write(export.join(file), bytes).unwrap();
+    }
+    std::fs::copy(sorted("checkpoints").last().unwrap(), export.join("checkpoint")).unwrap();
+    let key = export.with_extension("vkey");
+    std::fs::write(&key, format!("{}\n", world.key.verifier())).unwrap();
+    std::fs::copy(sorted("keys").last().unwrap(), export.join("key")).unwrap();
+    verify_export(&export, &Outside { key: Some(key), checkpoint: None }).unwrap()
+}
+
+#[tokio::test]
+async fn the_copy_joined_is_an_export_that_verifies() {
+    let world = World::new().await;
+    let org = world.organization();
+    let (path, objects) = place(&world);
+    let delivery = delivery(&world, Replica::new(world.internal(), objects));
+    assert_eq!(delivery.step().await.unwrap(), None);
+    for count in [3, 1, 4] {
+        world.changes(org, count).await;
+        world.seal_all().await;
+        deliver_all(&delivery).await;
+    }
+    assert_eq!(delivery.step().await.unwrap(), None);
+    let report = joined(&path, &world);
+    assert!(report.is_clean(), "{report}");
+    assert_eq!(report.entries, 8);
+}
+
+#[tokio::test]
+async fn a_crash_at_any_point_of_a_copy_is_resumed_with_the_same_bytes() {
+    let world = World::new().await;
+    let org = world.organization();
+    let (path, objects) = place(&world);
+    let first = delivery(&world, Replica::new(world.internal(), Arc::clone(&objects)));
+    for polls in 0..40 {
+        world.changes(org, 2).await;
+        world.seal_all().await;
+        crash_after(polls, first.step()).await;
+    }
+    let second = delivery(&world, Replica::new(world.internal(), objects));
+    deliver_all(&second).await;
+    let report = joined(&path, &world);
+    assert!(report.is_clean(), "{report}");
+    assert_eq!(report.entries, 80);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_at_once_make_one_copy() {
+    let world = World::new().await;
+    let org = world.organization();
+    let (path, objects) = place(&world);
+    let one = delivery(&world, Replica::new(world.internal(), Arc::clone(&objects)));
+    let two = delivery(&world, Replica::new(world.internal(), objects));
+    for _ in 0..10 {
+        world.changes(org, 2).await;
+        world.seal_all().await;
+        let (left, right) = futures::join!(one.step(), two.step());
+        (left.unwrap(), right.unwrap());
+    }
+    deliver_all(&one).await;
+    assert!(joined(&path, &world).is_clean());
+}
+
+#[tokio::test]
+async fn other_bytes_in_the_second_place_are_an_alarm_and_stay() {
+    let world = World::new().await;
+    let (path, objects) = place(&world);
+    world.changes(world.organization(), 2).await;
+    world.seal_all().await;
+    std::fs::create_dir_all(path.join("entries")).unwrap();
+    let object = path.join(format!("entries/{:020}-{:020}.jsonl", 0, 2));
+    std::fs::write(&object, "something else").unwrap();
+    let delivery = delivery(&world, Replica::new(world.internal(), objects));
+    assert!(matches!(delivery.step().await, Err(DeliveryError::Alarm(_))));
+    assert_eq!(std::fs::read_to_string(&object).unwrap(), "something else");
+    assert_eq!(world.count("SELECT size FROM audit.delivery").await, 0);
+}
+
+#[tokio::test]
+async fn altered_and_missing_entries_do_not_reach_the_copy() {
+    for damage in [
+        "UPDATE spine.audit_entry SET actor_id = 'someone else'",
+        "DELETE FROM spine.audit_entry",
+        "DELETE FROM audit.leaf WHERE index = 0",
+    ] {
+        let world = World::new().await;
+        let (path, objects) = place(&world);
+        world.changes(world.organization(), 2).await;
+        world.seal_all().await;
+        world
+            .admin
+            .batch_execute(&format!("SET session_replication_role = replica; {damage}"))
+            .await
+            .unwrap();
+        let delivery = delivery(&world, Replica::new(world.internal(), objects));
+        assert!(matches!(delivery.step().await, Err(DeliveryError::Alarm(_))), "{damage}");
+        assert!(!path.join("checkpoints").exists());
+    }
+}
+
+/// A witness that counts, and answers what it is told to.
+async fn http_witness(status: u16) -> (String, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/checkpoint", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let router = axum::Router::new().fallback(async move |body: String| {
+        assert!(body.starts_with("audit.test\n"), "{body}");
+        counted.fetch_add(1, Ordering::SeqCst);
+        axum::http::StatusCode::from_u16(status).unwrap()
+    });
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (url, count)
+}
+
+#[tokio::test]
+async fn a_witness_gets_the_newest_checkpoint_once() {
+    let world = World::new().await;
+    let (url, count) = http_witness(200).await;
+    let delivery = delivery(&world, Witness::new(Channel::Http(url), world.settings.clone()));
+    for _ in 0..3 {
+        world.change(world.organization()).await;
+        world.seal_all().await;
+    }
+    assert_eq!(delivery.step().await.unwrap(), Some(3));
+    assert_eq!(delivery.step().await.unwrap(), None);
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_witness_that_contradicts_is_an_alarm_and_one_that_is_away_is_not() {
+    let world = World::new().await;
+    world.change(world.organization()).await;
+    world.seal_all().await;
+    let cases = [(409, true), (422, true), (500, false), (404, false)];
+    for (status, alarm) in cases {
+        let (url, _) = http_witness(status).await;
+        let delivery = delivery(&world, Witness::new(Channel::Http(url), world.settings.clone()));
+        let error = delivery.step().await.unwrap_err();
+        assert_eq!(matches!(error, DeliveryError::Alarm(_)), alarm, "{status}: {error}");
+    }
+    let nobody = Channel::Http("http://127.0.0.1:9/".to_owned());
+    let delivery = delivery(&world, Witness::new(nobody, world.settings.clone()));
+    assert!(matches!(delivery.step().await, Err(DeliveryError::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn a_git_witness_keeps_history_and_refuses_to_go_back() {
+    let world = World::new().await;
+    let clone = scratch(&format!("witness-{}", world.name));
+    let git = |arguments: &[&str]| {
+        let output =
+            std::process::Command::new("git").arg("-C").arg(&clone).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    git(&["init", "--quiet"]);
+    let witness = || Witness::new(Channel::Git(clone.clone()), world.settings.clone());
+    let delivery = delivery(&world, witness());
+    for expected in 1..=3 {
+        world.change(world.organization()).await;
+        world.seal_all().await;
+        assert_eq!(delivery.step().await.unwrap(), Some(expected));
+    }
+    assert_eq!(git(&["log", "--format=%s"]).lines().count(), 3);
+    // Crashed after the commit: the same parcel again changes nothing.
+    let newest = world.audit.checkpoint(None).await.unwrap().checkpoint;
+    let again = crate::Parcel { from: 2, to: 3, note: newest.note };
+    witness().deliver(&again).await.unwrap();
+    assert_eq!(git(&["log", "--format=%s"]).lines().count(), 3);
+    let older = crate::Parcel { from: 0, to: 1, note: "another history".to_owned() };
+    assert!(matches!(witness().deliver(&older).await, Err(DeliveryError::Alarm(_))));
+}

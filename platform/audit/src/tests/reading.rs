@@ -1,0 +1,246 @@
+//! What readers get, what they can prove with it, and what is written down about their reading.
+
+use std::sync::Arc;
+
+use authz::Context;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use futures::future::BoxFuture;
+use http_body_util::BodyExt as _;
+use merkle::VerifierKey;
+use tower::ServiceExt as _;
+use types::ErrorKind;
+use web::{Authenticator, Gate, Identity, Limits};
+
+use super::fixture::World;
+use crate::{EntryFilter, EntryPage, TenantError, verify_growth, verify_page};
+
+fn filter(limit: u32) -> EntryFilter {
+    EntryFilter { proofs: true, limit, ..EntryFilter::default() }
+}
+
+/// A reply as it comes over the wire.
+fn over_the_wire(page: &EntryPage) -> EntryPage {
+    serde_json::from_str(&serde_json::to_string(page).unwrap()).unwrap()
+}
+
+async fn keys(world: &World) -> Vec<VerifierKey> {
+    world.audit.keys().await.unwrap().keys.iter().map(|key| key.verifier_key.parse().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_tenant_proves_its_entries_with_nothing_but_the_replies() {
+    let world = World::new().await;
+    let (ours, theirs) = (world.organization(), world.organization());
+    for _ in 0..40 {
+        world.changes(ours, 3).await;
+        world.changes(theirs, 4).await;
+        world.seal_all().await;
+    }
+    world.change(ours).await;
+    let keys = keys(&world).await;
+    let (mut seen, mut cursor, mut unproven) = (Vec::new(), None, 0);
+    loop {
+        let filter = EntryFilter { cursor, ..filter(50) };
+        let page = over_the_wire(&world.audit.entry_list(&world.owner(ours), ours, &filter).await.unwrap());
+        let proof = verify_page(&page, &keys).unwrap();
+        unproven += proof.unproven;
+        assert!(page.items.iter().all(|item| item.entry.org_id == Some(ours)));
+        seen.extend(page.items.iter().map(|item| item.entry.id));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(unproven, 1, "the newest entry is not sealed yet, and says so");
+    assert_eq!(seen.len(), 121);
+    seen.dedup();
+    assert_eq!(seen.len(), 121);
+}
+
+#[tokio::test]
+async fn a_lie_in_a_reply_is_noticed() {
+    let world = World::new().await;
+    let org = world.organization();
+    world.changes(org, 5).await;
+    world.seal_all().await;
+    let keys = keys(&world).await;
+    let page = world.audit.entry_list(&world.owner(org), org, &filter(10)).await.unwrap();
+    assert_eq!(verify_page(&page, &keys).unwrap().proven, 5);
+
+    let mut fields = page.clone();
+    fields.items[2].entry.action = "something.else".to_owned();
+    assert!(matches!(verify_page(&fields, &keys), Err(TenantError::Fields(_))));
+
+    let mut both = fields.clone();
+    let sealed = both.items[2].sealed.as_mut().unwrap();
+    sealed.line = sealed.line.replace("test.thing.change", "something.else");
+    assert!(matches!(verify_page(&both, &keys), Err(TenantError::NotIncluded { .. })));
+
+    let mut moved = page.clone();
+    moved.items[2].sealed.as_mut().unwrap().index = 3;
+    assert!(matches!(verify_page(&moved, &keys), Err(TenantError::Fields(_))));
+
+    let stranger = merkle::SignerKey::from_seed("audit.test", &[9; 32]).unwrap();
+    assert!(matches!(
+        verify_page(&page, std::slice::from_ref(stranger.verifier())),
+        Err(TenantError::Checkpoint(_))
+    ));
+}
+
+#[tokio::test]
+async fn a_kept_checkpoint_proves_that_the_log_only_grew() {
+    let world = World::new().await;
+    let org = world.organization();
+    assert_eq!(world.audit.checkpoint(None).await.unwrap_err().code().code, "nothing_sealed");
+    let mut kept = Vec::new();
+    for _ in 0..6 {
+        world.changes(org, 3).await;
+        world.seal_all().await;
+        kept.push(world.audit.checkpoint(None).await.unwrap().checkpoint);
+    }
+    let keys = keys(&world).await;
+    for old in &kept {
+        let reply = world.audit.checkpoint(Some(old.size)).await.unwrap();
+        let proof = reply.consistency.unwrap();
+        verify_growth(&old.note, &reply.checkpoint.note, &proof, &keys).unwrap();
+        if old.size < reply.checkpoint.size {
+            assert!(matches!(
+                verify_growth(&old.note, &reply.checkpoint.note, &[], &keys),
+                Err(TenantError::Rewritten(_))
+            ));
+        }
+    }
+    assert_eq!(world.audit.checkpoint(Some(99)).await.unwrap_err().code().code, "checkpoint_ahead");
+}
+
+#[tokio::test]
+async fn filters_find_what_they_say() {
+    let world = World::new().await;
+    let org = world.organization();
+    world.changes(org, 4).await;
+    let owner = world.owner(org);
+    let all = world.audit.entry_list(&owner, org, &filter(10)).await.unwrap().items;
+    let (first, third) = (&all[0].entry, &all[2].entry);
+    let cases: Vec<(EntryFilter, usize)> = vec![
+        (EntryFilter { resource: Some(third.resource.id.clone()), ..filter(10) }, 1),
+        (EntryFilter { actor: Some("opr_test".to_owned()), ..filter(10) }, 4),
+        (EntryFilter { actor: Some("nobody".to_owned()), ..filter(10) }, 0),
+        (EntryFilter { action: Some("test.thing.change".to_owned()), ..filter(10) }, 4),
+        (EntryFilter { action: Some("test.*".to_owned()), ..filter(10) }, 4),
+        (EntryFilter { action: Some("test.".to_owned()), ..filter(10) }, 0),
+        (EntryFilter { correlation_id: Some(third.correlation_id.parse().unwrap()), ..filter(10) }, 1),
+        (EntryFilter { from: Some(third.at), ..filter(10) }, 2),
+        (EntryFilter { to: Some(third.at), ..filter(10) }, 2),
+        (EntryFilter { from: Some(first.at), to: Some(third.at), ..filter(10) }, 2),
+    ];
+    for (filter, expected) in cases {
+        let found = world.audit.entry_list(&owner, org, &filter).await.unwrap().items.len();
+        assert_eq!(found, expected, "{filter:?}");
+    }
+    let page = world.audit.entry_list(&owner, org, &filter(2)).await.unwrap();
+    let other = EntryFilter { actor: Some("opr_test".to_owned()), cursor: page.next_cursor, ..filter(2) };
+    assert_eq!(world.audit.entry_list(&owner, org, &other).await.unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[tokio::test]
+async fn the_wrong_tenant_learns_nothing() {
+    let world = World::new().await;
+    let (ours, theirs) = (world.organization(), world.organization());
+    world.changes(ours, 1).await;
+    world.changes(theirs, 1).await;
+    let missing = world.organization();
+    let mut answers = Vec::new();
+    for asked in [theirs, missing] {
+        let error = world.audit.entry_list(&world.owner(ours), asked, &filter(10)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        answers.push(error.message().to_owned());
+    }
+    assert_eq!(answers[0], answers[1]);
+    let error = world.audit.entry_list(&world.operator(), missing, &filter(10)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn an_outsiders_reading_is_recorded_and_a_listing_still_ends() {
+    let world = World::new().await;
+    let org = world.organization();
+    world.changes(org, 5).await;
+    let readings = "SELECT count(*) FROM spine.audit_entry WHERE action = 'audit.entry.read'";
+    world.audit.entry_list(&world.owner(org), org, &filter(10)).await.unwrap();
+    assert_eq!(world.count(readings).await, 0, "one's own log is one's own business");
+
+    let (mut cursor, mut pages, mut items) = (None, 0, 0);
+    loop {
+        let filter = EntryFilter { cursor, ..filter(1) };
+        let page = world.audit.entry_list(&world.operator(), org, &filter).await.unwrap();
+        (pages, items, cursor) = (pages + 1, items + page.items.len(), page.next_cursor);
+        if cursor.is_none() {
+            break;
+        }
+        assert!(pages < 20, "reading makes entries, and those made pages without end");
+    }
+    assert_eq!((pages, items), (5, 5));
+    assert_eq!(world.count(readings).await, 5);
+    let own = world.audit.entry_list(&world.owner(org), org, &filter(20)).await.unwrap();
+    assert_eq!(own.items.len(), 10, "the tenant sees who looked");
+}
+
+/// Everybody is who the test says.
+struct Always(Identity);
+
+impl Authenticator for Always {
+    fn identify<'a>(&'a self, _: &'a axum::http::request::Parts) -> BoxFuture<'a, types::Result<Identity>> {
+        Box::pin(async { Ok(self.0.clone()) })
+    }
+}
+
+async fn get(world: &World, identity: Identity, path: &str) -> (StatusCode, serde_json::Value) {
+    let gate =
+        Gate::new(Arc::new(Always(identity)), Limits::new(world.settings.clone()), world.db.ids().clone());
+    let router = web::router(&world.audit.domain().endpoints, &gate);
+    let reply = router.oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+    let status = reply.status();
+    let body = reply.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&body).unwrap())
+}
+
+fn identity(context: &Context) -> Identity {
+    Identity { actor: context.actor.clone(), standing: Arc::clone(&context.standing), home: None }
+}
+
+#[tokio::test]
+async fn the_routes_answer_as_declared() {
+    let world = World::new().await;
+    let (org, other) = (world.organization(), world.organization());
+    world.changes(org, 3).await;
+    world.changes(other, 1).await;
+    world.seal_all().await;
+    let list = format!("/api/v1/orgs/{org}/audit?limit=2");
+
+    let (status, _) = get(&world, Identity::anonymous(), &list).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+    let (status, body) = get(&world, identity(&world.owner(other)), &list).await;
+    assert_eq!((status, body["code"].as_str()), (StatusCode::NOT_FOUND, Some("not_found")));
+    let (status, body) = get(&world, identity(&world.owner(org)), &list).await;
+    assert_eq!(status, StatusCode::OK);
+    let page: EntryPage = serde_json::from_value(body).unwrap();
+    assert_eq!(verify_page(&page, &keys(&world).await).unwrap().proven, 2);
+    // The gate refuses a read that records, unless it is declared as one.
+    let (status, _) = get(&world, identity(&world.operator()), &list).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(
+        world.count("SELECT count(*) FROM spine.audit_entry WHERE action = 'audit.entry.read'").await,
+        1
+    );
+
+    for path in ["/api/v1/audit/checkpoint", "/api/v1/audit/checkpoint?since=1", "/api/v1/audit/key"] {
+        let (status, body) = get(&world, Identity::anonymous(), path).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {body}");
+    }
+    for path in ["?from=yesterday", "?unknown=1", "?cursor=x", "?limit=-1", "?correlation_id=x"] {
+        let (status, body) =
+            get(&world, identity(&world.owner(org)), &format!("/api/v1/orgs/{org}/audit{path}")).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{path}: {body}");
+    }
+}

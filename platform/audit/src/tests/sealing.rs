@@ -1,0 +1,315 @@
+//! Nothing committed is ever skipped, whoever seals, whatever crashes.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use db::Login;
+use merkle::SignerKey;
+use tokio_postgres::Client;
+use types::SystemClock;
+use uuid::Uuid;
+
+use super::fixture::{DEADLINE, World, crash_after};
+use crate::sealer::{SealError, Sealer};
+
+/// Writes an entry within whatever transaction the client is in.
+async fn insert(client: &Client, id: u128) {
+    let sql =
+        "INSERT INTO spine.audit_entry (id, at, actor_kind, actor_id, action, resource_kind, resource_id,
+                   generation, correlation_id, policy_version)
+               VALUES ($1, now(), 'system', 'test', 'test.thing.change', 'thing', 'thg_1', 1, $1, 1)";
+    client.execute(sql, &[&Uuid::from_u128(id)]).await.unwrap();
+}
+
+async fn order(world: &World) -> Vec<u128> {
+    let rows = world.admin.query("SELECT entry_id FROM audit.leaf ORDER BY index", &[]).await.unwrap();
+    rows.iter().map(|row| row.get::<_, Uuid>(0).as_u128()).collect()
+}
+
+#[tokio::test]
+async fn a_late_committer_is_waited_for_and_never_skipped() {
+    let world = World::new().await;
+    let (late, early, rolled_back) =
+        (world.superuser().await, world.superuser().await, world.superuser().await);
+    late.batch_execute("BEGIN").await.unwrap();
+    insert(&late, 9).await;
+    rolled_back.batch_execute("BEGIN").await.unwrap();
+    insert(&rolled_back, 8).await;
+    insert(&early, 1).await;
+    insert(&early, 2).await;
+    assert_eq!(world.seal().await.unwrap().sealed, 0, "an open transaction could still come before these");
+    rolled_back.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(world.seal().await.unwrap().sealed, 0);
+    late.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(world.seal().await.unwrap().sealed, 3);
+    assert_eq!(order(&world).await, [9, 1, 2], "by transaction, not by id or time");
+    insert(&early, 3).await;
+    assert_eq!(world.seal().await.unwrap().sealed, 1);
+    assert_eq!(world.check_tree().await, 4);
+}
+
+#[tokio::test]
+async fn entries_of_one_transaction_may_be_sealed_in_several_batches() {
+    let world = World::new().await;
+    let client = world.superuser().await;
+    client.batch_execute("BEGIN").await.unwrap();
+    for id in 1..=5 {
+        insert(&client, id).await;
+    }
+    client.batch_execute("COMMIT").await.unwrap();
+    set(&world, "audit.seal_batch_max", "2").await;
+    let sealer = world.sealer();
+    let mut steps = Vec::new();
+    for _ in 0..4 {
+        steps.push(sealer.step().await.unwrap().sealed);
+    }
+    assert_eq!(steps, [2, 2, 1, 0]);
+    assert_eq!(world.check_tree().await, 5);
+    assert_eq!(world.count("SELECT count(*) FROM audit.checkpoint").await, 3);
+}
+
+#[tokio::test]
+async fn a_batch_is_bounded_in_bytes_and_one_entry_always_fits() {
+    let world = World::new().await;
+    let org = world.organization();
+    world.changes(org, 3).await;
+    set(&world, "audit.seal_batch_bytes_max", "1024").await;
+    let large =
+        "INSERT INTO spine.audit_entry (id, at, actor_kind, actor_id, action, resource_kind, resource_id,
+                   generation, after, correlation_id, policy_version)
+               VALUES (gen_random_uuid(), now(), 'system', 'test', 'x', 'thing', 'thg_1', 1,
+                       to_json(repeat('x', 5000)), gen_random_uuid(), 1)";
+    world.admin.batch_execute(large).await.unwrap();
+    world.changes(org, 1).await;
+    let sealer = world.sealer();
+    let mut steps = Vec::new();
+    for _ in 0..4 {
+        steps.push(sealer.step().await.unwrap().sealed);
+    }
+    assert_eq!(steps, [3, 1, 1, 0]);
+    world.check_tree().await;
+}
+
+async fn set(world: &World, key: &str, value: &str) {
+    let sql = "INSERT INTO spine.setting (scope_kind, key, value, updated_at) VALUES ('platform', $1, $2::text::json, now())";
+    world.admin.execute(sql, &[&key, &value]).await.unwrap();
+    world.settings.renew(&world.db.internal("test")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_writers_rollbacks_and_two_sealers_give_one_complete_log() {
+    let world = Arc::new(World::new().await);
+    set(&world, "audit.seal_batch_max", "7").await;
+    let mut writers = Vec::new();
+    for writer in 0..6u128 {
+        let client = world.superuser().await;
+        writers.push(tokio::spawn(async move {
+            let mut committed = Vec::new();
+            for round in 0..40u128 {
+                let id = writer * 1_000 + round + 1;
+                client.batch_execute("BEGIN").await.unwrap();
+                insert(&client, id).await;
+                tokio::time::sleep(Duration::from_millis(((writer * 7 + round * 3) % 5) as u64)).await;
+                let rollback = (writer + round) % 4 == 0;
+                client.batch_execute(if rollback { "ROLLBACK" } else { "COMMIT" }).await.unwrap();
+                if !rollback {
+                    committed.push(id);
+                }
+            }
+            committed
+        }));
+    }
+    let stop = tokio_util::sync::CancellationToken::new();
+    let sealers: Vec<_> = (0..2)
+        .map(|_| {
+            let (world, stop) = (Arc::clone(&world), stop.clone());
+            tokio::spawn(async move {
+                let sealer = world.sealer();
+                let mut overtaken = 0;
+                while !stop.is_cancelled() {
+                    match sealer.step().await {
+                        Ok(_) => {}
+                        Err(SealError::Overtaken) => overtaken += 1,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                overtaken
+            })
+        })
+        .collect();
+    let mut expected = Vec::new();
+    for writer in writers {
+        expected.extend(writer.await.unwrap());
+    }
+    let begun = Instant::now();
+    while world.unsealed().await > 0 {
+        assert!(begun.elapsed() < DEADLINE);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    stop.cancel();
+    for sealer in sealers {
+        sealer.await.unwrap();
+    }
+    let mut found = order(&world).await;
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    world.check_tree().await;
+}
+
+#[tokio::test]
+async fn a_crash_at_any_point_of_a_seal_loses_and_doubles_nothing() {
+    let world = World::new().await;
+    let org = world.organization();
+    let mut finished = false;
+    for polls in 0..60 {
+        world.changes(org, 2).await;
+        finished |= crash_after(polls, world.seal()).await.is_some();
+        if polls % 3 == 0 {
+            world.seal_all().await;
+            world.check_tree().await;
+        }
+    }
+    assert!(finished, "no attempt ever came to its end: the crashes came too early to mean anything");
+    world.seal_all().await;
+    assert_eq!(world.check_tree().await, 120);
+}
+
+#[tokio::test]
+async fn the_tree_stays_right_across_stored_levels() {
+    let world = World::new().await;
+    let sql = "INSERT INTO spine.audit_entry (id, at, actor_kind, actor_id, action, resource_kind, resource_id,
+                   generation, correlation_id, policy_version)
+               SELECT gen_random_uuid(), now(), 'system', 'test', 'x', 'thing', n::text, 1, gen_random_uuid(), 1
+               FROM generate_series(1, $1::int) n";
+    for count in [255, 1, 1, 256 * 3, 70_000] {
+        world.admin.execute(sql, &[&count]).await.unwrap();
+        world.seal_all().await;
+    }
+    assert_eq!(world.check_tree().await, 71_025);
+    assert_eq!(world.count("SELECT count(*) FROM audit.node WHERE level = 2").await, 1);
+}
+
+#[tokio::test]
+async fn a_key_the_log_is_not_known_by_signs_nothing() {
+    let world = World::new().await;
+    let org = world.organization();
+    world.change(org).await;
+    world.seal_all().await;
+    world.change(org).await;
+    let other = Arc::new(SignerKey::from_seed("audit.test", &[8; 32]).unwrap());
+    let sealer = Sealer::new(
+        world.internal(),
+        Arc::new(SystemClock),
+        world.nudges.clone(),
+        world.settings.clone(),
+        Arc::new(move || Arc::clone(&other)),
+    );
+    assert!(matches!(sealer.step().await, Err(SealError::OtherKey { .. })));
+    assert_eq!(world.unsealed().await, 1);
+}
+
+#[tokio::test]
+async fn after_a_move_to_another_server_nothing_can_hide_below_the_mark() {
+    let world = World::new().await;
+    let org = world.organization();
+    world.changes(org, 2).await;
+    world.seal_all().await;
+    // As after a logical restore: the marks speak of another server's transaction ids, far ahead of this one's.
+    let moved = "UPDATE audit.tree SET cluster = 1, done_xid = '99999999999'";
+    world.admin.batch_execute(moved).await.unwrap();
+    world.change(org).await;
+    assert!(matches!(world.seal().await, Err(SealError::OtherCluster)));
+    // The counter is beyond the mark, and an entry that was written below it is still found.
+    let hidden = "UPDATE audit.tree SET done_xid = (SELECT max(xid) FROM spine.audit_entry),
+                      done_id = 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
+    world.admin.batch_execute(hidden).await.unwrap();
+    assert!(matches!(world.seal().await, Err(SealError::OtherCluster)));
+    // As after pg_upgrade, or a restore that moved the counter: everything up to the mark is sealed.
+    let fine = "UPDATE audit.tree SET done_xid = (SELECT xid FROM audit.leaf WHERE index = 1),
+                    done_id = (SELECT entry_id FROM audit.leaf WHERE index = 1)";
+    world.admin.batch_execute(fine).await.unwrap();
+    assert_eq!(world.seal().await.unwrap().sealed, 1);
+    world.check_tree().await;
+}
+
+#[tokio::test]
+async fn the_running_sealer_seals_within_a_second_of_the_commit() {
+    let world = Arc::new(World::new().await);
+    let org = world.organization();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let (sealing, told) = (Arc::clone(&world), stop.clone());
+    let task = tokio::spawn(async move { sealing.sealer().run(told).await });
+    for _ in 0..3 {
+        world.change(org).await;
+        let begun = Instant::now();
+        while world.unsealed().await > 0 {
+            assert!(begun.elapsed() < DEADLINE);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // Generous, because the machine may be busy; a lost nudge alone would still be within it.
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    }
+    stop.cancel();
+    task.await.unwrap();
+}
+
+#[tokio::test]
+async fn no_login_can_rewrite_what_is_sealed() {
+    let world = World::new().await;
+    world.change(world.organization()).await;
+    world.seal_all().await;
+    let tables = ["leaf", "node", "checkpoint", "signing_key", "tree"];
+    let (owner, app, sealer) =
+        (world.client(Login::Owner).await, world.client(Login::App).await, world.client(Login::Sealer).await);
+    for table in tables {
+        for client in [&owner, &app, &sealer] {
+            for sql in [format!("DELETE FROM audit.{table}"), format!("TRUNCATE audit.{table}")] {
+                let error = client.batch_execute(&sql).await.unwrap_err();
+                assert_eq!(error.code().unwrap().code(), "42501", "{sql}");
+            }
+        }
+    }
+    for sql in [
+        "UPDATE audit.leaf SET hash = hash",
+        "UPDATE audit.node SET hash = hash",
+        "UPDATE audit.checkpoint SET note = note",
+        "UPDATE audit.signing_key SET verifier_key = verifier_key",
+        "UPDATE audit.tree SET size = 0",
+    ] {
+        for client in [&owner, &app, &sealer] {
+            assert_eq!(client.batch_execute(sql).await.unwrap_err().code().unwrap().code(), "42501", "{sql}");
+        }
+    }
+    let forged = "INSERT INTO audit.checkpoint VALUES (9, '\\x', '', now())";
+    assert_eq!(app.batch_execute(forged).await.unwrap_err().code().unwrap().code(), "42501");
+}
+
+/// Not a test of time: run by hand for the numbers (`cargo test -p audit --release -- --ignored --nocapture rate`).
+#[tokio::test]
+#[ignore = "prints a rate"]
+async fn rate_of_sealing() {
+    let world = World::new().await;
+    let sql = "INSERT INTO spine.audit_entry (id, at, org_id, actor_kind, actor_id, action, resource_kind, resource_id,
+                   generation, before, after, correlation_id, policy_version)
+               SELECT gen_random_uuid(), now(), gen_random_uuid(), 'user', 'opr_test', 'iam.project.rename', 'project',
+                      'prj_' || n, 1, json_build_object('name', repeat('a', 200)), json_build_object('name', repeat('b', 200)),
+                      gen_random_uuid(), 1
+               FROM generate_series(1, 100000) n";
+    world.admin.batch_execute(sql).await.unwrap();
+    let internal = db::Internal::new(super::fixture::pool(&world.name, Login::Sealer), "rate", false);
+    let sealer = Sealer::new(
+        internal,
+        Arc::new(SystemClock),
+        world.nudges.clone(),
+        world.settings.clone(),
+        world.seal_key(),
+    );
+    let begun = Instant::now();
+    let mut sealed = 0;
+    while sealed < 100_000 {
+        sealed += sealer.step().await.unwrap().sealed;
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("sealed {sealed} entries in {seconds:.2} s: {:.0}/s", f64::from(100_000) / seconds);
+}
