@@ -32,7 +32,7 @@ impl<'a> Binding<'a> {
     }
 
     /// Fixed widths, and the one variable part last: no two bindings have the same bytes.
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = b"gpuaas secret 1\0".to_vec();
         bytes.extend(self.secret.as_uuid().as_bytes());
         bytes.extend(self.version.to_be_bytes());
