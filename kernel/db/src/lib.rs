@@ -30,6 +30,9 @@ pub mod settings;
 mod transaction;
 mod tx;
 
+#[cfg(test)]
+mod tests;
+
 pub use backstop::UNRECORDED_CHANGE;
 pub use change::{Change, Event, EventInfo};
 pub use error::{DbError, catalogue};

@@ -41,7 +41,14 @@ pub(crate) enum Stopped {
 
 impl Transaction {
     pub(crate) fn new(connection: PooledConnection, scope: Scope, lookup: Option<Lookup>) -> Self {
-        Self { connection: Some(connection), scope, lookup, phase: Phase::NotOpened, failed: false, stopped: None }
+        Self {
+            connection: Some(connection),
+            scope,
+            lookup,
+            phase: Phase::NotOpened,
+            failed: false,
+            stopped: None,
+        }
     }
 
     pub(crate) async fn query(&mut self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, DbError> {
@@ -97,7 +104,9 @@ impl Transaction {
     pub(crate) async fn commit_after(&mut self, last: &[(&'static str, Params<'_>)]) -> Result<u64, DbError> {
         if self.failed {
             self.rollback().await;
-            return Err(DbError::Unexpected("a statement failed, and the work went on regardless".to_owned()));
+            return Err(DbError::Unexpected(
+                "a statement failed, and the work went on regardless".to_owned(),
+            ));
         }
         self.open().await?;
         let written = write_and_commit(self.connection()?, last).await;

@@ -109,6 +109,16 @@ impl TestDb {
         Self::plan(&[SPINE, toy::MIGRATION_SET])
     }
 
+    /// The same database with fresh connections: settings of a login or a database hold from the next session on.
+    #[must_use]
+    pub fn reopened(mut self) -> Self {
+        let ids = self.db.ids().clone();
+        let pool = pool(self.target(Login::App), 10);
+        self.db.pool().close();
+        self.db = Db::with_backstop(pool, Arc::clone(&self.clock), ids, self.nudges.clone());
+        self
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -144,7 +154,11 @@ impl TestDb {
 
     /// Runs a script as the superuser.
     pub async fn run(&self, script: &str) {
-        self.superuser().await.batch_execute(script).await.unwrap_or_else(|error| panic!("{script}: {error:?}"));
+        self.superuser()
+            .await
+            .batch_execute(script)
+            .await
+            .unwrap_or_else(|error| panic!("{script}: {error:?}"));
     }
 
     /// One number, as the superuser sees it.
@@ -227,7 +241,6 @@ fn login_target(cluster: &Cluster, database: &str, login: Login) -> Target {
 }
 
 fn pool(target: Target, connections_max: usize) -> Pool {
-    let options =
-        PoolOptions { connections_max, waiting_max: 10_000, wait_timeout: Duration::from_secs(20) };
+    let options = PoolOptions { connections_max, waiting_max: 10_000, wait_timeout: Duration::from_secs(20) };
     Pool::new(target, options).expect("a pool")
 }

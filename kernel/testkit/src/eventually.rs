@@ -23,10 +23,7 @@ pub fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) -> impl Futu
 
 /// Like [`eventually`], for a value that is there in the end.
 #[track_caller]
-pub fn eventually_some<T>(
-    what: &str,
-    mut look: impl AsyncFnMut() -> Option<T>,
-) -> impl Future<Output = T> {
+pub fn eventually_some<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
     let caller = std::panic::Location::caller();
     async move {
         let begun = Instant::now();

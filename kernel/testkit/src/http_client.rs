@@ -89,8 +89,9 @@ impl HttpClient {
         body: Option<&Value>,
     ) -> std::io::Result<http::Response<hyper::body::Incoming>> {
         let stream = TcpStream::connect(&self.authority).await?;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(std::io::Error::other)?;
         tokio::spawn(connection);
         let mut request = http::Request::builder().method(method).uri(path).header("host", &self.authority);
         if let Some(token) = &self.token {

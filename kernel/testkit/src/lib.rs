@@ -36,13 +36,13 @@ mod proxy;
 pub mod released;
 mod scratch;
 mod template;
-pub mod toy;
-mod walls;
 #[cfg(test)]
 mod tests;
+pub mod toy;
+mod walls;
 
 pub use child::Child;
-pub use cut::cut_at_every_await;
+pub use cut::{cut_after, cut_at_every_await};
 pub use database::{Plan, TestDb};
 pub use eventually::{DEADLINE, eventually, eventually_some};
 pub use gpuaasd::Gpuaasd;

@@ -51,7 +51,8 @@ fn store(directory: &Path) -> PathBuf {
 async fn spawn(directory: &Path, port: u16) -> Child {
     let store = store(directory);
     let port_text = port.to_string();
-    let arguments = ["-a", "127.0.0.1", "-p", &port_text, "-js", "-sd", store.to_str().expect("a path of ours")];
+    let arguments =
+        ["-a", "127.0.0.1", "-p", &port_text, "-js", "-sd", store.to_str().expect("a path of ours")];
     let child = Child::spawn(&program(), &arguments, &[], &directory.join("nats.log"));
     eventually("NATS accepts connections", async || {
         assert!(!child.has_ended(), "nats-server ended:\n{}", child.said());

@@ -46,7 +46,8 @@ pub(crate) fn shared() -> &'static Cluster {
     static SHARED: OnceLock<Cluster> = OnceLock::new();
     SHARED.get_or_init(|| {
         if let Ok(named) = std::env::var(VARIABLE) {
-            let admin = named.parse().unwrap_or_else(|error| panic!("{VARIABLE} is no connection string: {error}"));
+            let admin =
+                named.parse().unwrap_or_else(|error| panic!("{VARIABLE} is no connection string: {error}"));
             return Cluster { admin };
         }
         let (sender, receiver) = mpsc::channel();
@@ -73,7 +74,8 @@ pub(crate) fn connection_string(config: &Config) -> String {
     };
     let port = config.get_ports().first().copied().unwrap_or(postgres_server::PORT);
     let password = String::from_utf8_lossy(config.get_password().unwrap_or_default()).into_owned();
-    let (user, database) = (config.get_user().unwrap_or(SUPERUSER), config.get_dbname().unwrap_or("postgres"));
+    let (user, database) =
+        (config.get_user().unwrap_or(SUPERUSER), config.get_dbname().unwrap_or("postgres"));
     format!("host='{host}' port={port} user='{user}' password='{password}' dbname='{database}'")
 }
 

@@ -45,7 +45,8 @@ impl Proxy {
         let accepting = Arc::clone(&state);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let server = UnixStream::connect(&server).await.expect("connect to the server behind the proxy");
+                let server =
+                    UnixStream::connect(&server).await.expect("connect to the server behind the proxy");
                 tokio::spawn(carry(client, server, Arc::clone(&accepting)));
             }
         });

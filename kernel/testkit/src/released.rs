@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use db::migrate::{self, MigrationSet, with_logins};
 use db::Login;
+use db::migrate::{self, MigrationSet, with_logins};
 use postgres_server::Binaries;
 
 use crate::eventually::eventually;
@@ -62,7 +62,8 @@ pub async fn upgrade_under_load(
         }
     };
     let migration = async {
-        eventually("the released version writes", async || written.load(Ordering::SeqCst) >= WRITES_AROUND).await;
+        eventually("the released version writes", async || written.load(Ordering::SeqCst) >= WRITES_AROUND)
+            .await;
         let owner = test.client(Login::Owner).await;
         migrate::run(&owner, PREFIX, head).await.expect("migrate to head");
         migrated.store(true, Ordering::SeqCst);

@@ -31,7 +31,8 @@ async fn the_manual_clock_is_what_the_database_handle_reads() {
 async fn the_cost_of_a_database() {
     drop(TestDb::kernel().await);
     let begun = Instant::now();
-    let tests = [TestDb::kernel().await, TestDb::kernel().await, TestDb::kernel().await, TestDb::kernel().await];
+    let tests =
+        [TestDb::kernel().await, TestDb::kernel().await, TestDb::kernel().await, TestDb::kernel().await];
     eprintln!("a database: {:?}", begun.elapsed() / 4);
     let begun = Instant::now();
     for test in &tests {
@@ -73,7 +74,8 @@ async fn the_proxy_counts_waiting_and_not_statements() {
     let proxy = Proxy::start().await;
     let test = TestDb::plan_kernel().through(&proxy).start().await;
     let client = proxy.redirect(&test.target(db::Login::App)).connect().await.unwrap();
-    let pipelined = async { futures::join!(client.simple_query("SELECT 1"), client.simple_query("SELECT 2")) };
+    let pipelined =
+        async { futures::join!(client.simple_query("SELECT 1"), client.simple_query("SELECT 2")) };
     assert_eq!(proxy.round_trips(pipelined).await.1, 1);
     let one_by_one = async {
         client.simple_query("SELECT 1").await.unwrap();

@@ -100,7 +100,8 @@ fn value(table: &str, column_type: &str) -> String {
 
 async fn check_table(client: &Client, admin: &Client, login: Login, table: &Table) {
     let (name, column) = (&table.name, &table.column);
-    for (scope, label) in [(A.to_string(), "the scope of another organization"), (String::new(), "no scope")] {
+    for (scope, label) in [(A.to_string(), "the scope of another organization"), (String::new(), "no scope")]
+    {
         set_scope(client, &scope).await;
         let at = format!("{} in {label}, {name}", login.suffix());
         for statement in [

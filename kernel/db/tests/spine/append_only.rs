@@ -9,7 +9,10 @@ const PLACES: [&str; 3] = ["spine.audit_entry", "spine.audit_entry_202603", "spi
 /// Entries in a partition and in the default partition.
 async fn with_entries() -> TestDb {
     let test = TestDb::plan_kernel().at("2026-03-05T12:00:00Z").start().await;
-    PartitionedTable::AUDIT_ENTRY.make_ahead(&test.db.internal("toy.partitions"), test.db.now()).await.unwrap();
+    PartitionedTable::AUDIT_ENTRY
+        .make_ahead(&test.db.internal("toy.partitions"), test.db.now())
+        .await
+        .unwrap();
     toy::create(&test.db, &test.context("someone"), toy::org(1), "a").await.unwrap();
     test.advance(std::time::Duration::from_secs(400 * 24 * 3600));
     toy::create(&test.db, &test.context("someone"), toy::org(1), "b").await.unwrap();

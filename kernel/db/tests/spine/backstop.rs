@@ -9,7 +9,9 @@ async fn write_domain_state(internal: &Internal) -> Result<(), DbError> {
     internal
         .bookkeeping(&["toy.mark"], async |tx| {
             tx.query("INSERT INTO toy.mark VALUES ('a', 1)", &[]).await?;
-            tx.query("INSERT INTO toy.thing (id, org_id, name) VALUES ($1, $1, 'a')", &[&org(1)]).await.map(drop)
+            tx.query("INSERT INTO toy.thing (id, org_id, name) VALUES ($1, $1, 'a')", &[&org(1)])
+                .await
+                .map(drop)
         })
         .await
 }
@@ -41,7 +43,8 @@ async fn named_tables_may_be_written_again_and_again_on_one_connection() {
     let test = TestDb::plan_kernel().connections(1).start().await;
     testkit::toy::create(&test.db, &test.context("someone"), org(1), "a").await.unwrap();
     let internal = test.db.internal("toy.worker");
-    let mark = "INSERT INTO toy.mark VALUES ('a', 1) ON CONFLICT (name) DO UPDATE SET value = toy.mark.value + 1";
+    let mark =
+        "INSERT INTO toy.mark VALUES ('a', 1) ON CONFLICT (name) DO UPDATE SET value = toy.mark.value + 1";
     for _ in 0..20 {
         internal.bookkeeping_one(&["toy.mark"], mark, &[]).await.unwrap();
     }

@@ -48,7 +48,10 @@ async fn row_audit_entry_and_event_are_committed_together() {
         [text(0), text(1), text(2), text(3), text(4)],
         ["toy.thing.create", "user", "someone", "thing", &thing.id.to_string()]
     );
-    assert_eq!((row.get::<_, uuid::Uuid>(5), row.get::<_, i64>(6), text(7)), (toy::org(1), 1, "a".to_owned()));
+    assert_eq!(
+        (row.get::<_, uuid::Uuid>(5), row.get::<_, i64>(6), text(7)),
+        (toy::org(1), 1, "a".to_owned())
+    );
     assert_eq!(row.get::<_, uuid::Uuid>(8), *context.correlation_id.as_uuid());
     assert_eq!(row.get::<_, i64>(9), 7);
     assert_eq!([text(10), text(11), text(12)], ["gpuaas.toy.thing.created", &thing.id.to_string(), "a"]);

@@ -27,13 +27,23 @@ pub async fn example(db: &Db, context: &Context, permit: Permit<ThingCreate>) ->
 /// What is wrong, the replacement, and the compiler's error.
 const UNSOUND: [(&str, &str, &str, &str); 8] = [
     ("a write without a permit", "PERMIT", "()", "E0308"),
-    ("a permit made by hand", "PERMIT", "Permit::<ThingCreate> { resource: toy::resource(toy::org(1)), policy_version: 1, action: std::marker::PhantomData }", "E0451"),
+    (
+        "a permit made by hand",
+        "PERMIT",
+        "Permit::<ThingCreate> { resource: toy::resource(toy::org(1)), policy_version: 1, action: std::marker::PhantomData }",
+        "E0451",
+    ),
     ("a permit used twice", "AFTER", "db.read(&permit);", "E0382"),
     ("a copied permit", "PERMIT", "permit.clone()", "E0599"),
     ("a commit without a record", "BODY", "Ok(())", "E0308"),
     ("a record made by hand", "BODY", "Ok(testkit::db::Recorded { value: () })", "E0451"),
     ("a commit of one's own", "BODY", "tx.commit().await?; Ok(tx.record(toy::created(&thing)))", "E0599"),
-    ("bookkeeping from inside a change", "BODY", "tx.bookkeeping(&[]).await?; Ok(tx.record(toy::created(&thing)))", "E0599"),
+    (
+        "bookkeeping from inside a change",
+        "BODY",
+        "tx.bookkeeping(&[]).await?; Ok(tx.record(toy::created(&thing)))",
+        "E0599",
+    ),
 ];
 
 #[test]
@@ -58,7 +68,10 @@ fn a_write_needs_a_permit_and_a_commit_needs_a_record() {
 
 fn example(place: &str, replacement: &str) -> String {
     let replaced = if place.is_empty() { SOUND.to_owned() } else { SOUND.replace(place, replacement) };
-    replaced.replace("PERMIT", "permit").replace("BODY", "Ok(tx.record(toy::created(&thing)))").replace("AFTER", "")
+    replaced
+        .replace("PERMIT", "permit")
+        .replace("BODY", "Ok(tx.record(toy::created(&thing)))")
+        .replace("AFTER", "")
 }
 
 /// Every build of testkit beside this test, newest first: an older one may lie there still.

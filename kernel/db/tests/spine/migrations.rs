@@ -8,9 +8,12 @@ use db::{Login, Migration};
 use testkit::{SPINE, TestDb, eventually, toy};
 
 const ONE: Migration = Migration { version: 1, name: "one", sql: "CREATE TABLE public.one (id int)" };
-const TWO: Migration = Migration { version: 2, name: "two", sql: "ALTER TABLE public.one ADD COLUMN name text" };
-const SLOW: Migration = Migration { version: 2, name: "slow", sql: "SELECT pg_sleep(0.5); CREATE TABLE public.two ()" };
-const BROKEN: Migration = Migration { version: 2, name: "broken", sql: "CREATE TABLE public.two (); SELECT 1/0" };
+const TWO: Migration =
+    Migration { version: 2, name: "two", sql: "ALTER TABLE public.one ADD COLUMN name text" };
+const SLOW: Migration =
+    Migration { version: 2, name: "slow", sql: "SELECT pg_sleep(0.5); CREATE TABLE public.two ()" };
+const BROKEN: Migration =
+    Migration { version: 2, name: "broken", sql: "CREATE TABLE public.two (); SELECT 1/0" };
 const EDITED: Migration = Migration { version: 1, name: "one", sql: "CREATE TABLE public.one (id bigint)" };
 
 const FIRST: MigrationSet = MigrationSet { domain: "plain", migrations: &[ONE] };
@@ -70,7 +73,10 @@ async fn a_newer_database_is_refused_with_both_versions_named() {
 async fn a_failing_migration_leaves_nothing_and_says_which_it_was() {
     let test = TestDb::with(&[FIRST]).await;
     let error = run(&test, &[WITH_BROKEN]).await.unwrap_err().to_string();
-    assert!(error.contains("migration 2 'broken' of 'plain'") && error.contains("division by zero"), "{error}");
+    assert!(
+        error.contains("migration 2 'broken' of 'plain'") && error.contains("division by zero"),
+        "{error}"
+    );
     assert_eq!(test.count("SELECT count(*) FROM pg_class WHERE relname = 'two'").await, 0);
     assert_eq!(run(&test, &[BOTH]).await.unwrap(), 1);
 }
@@ -89,7 +95,8 @@ async fn a_migration_that_meets_a_lock_gives_way_and_comes_back() {
     let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'public.one'::regclass";
     eventually("the migration waits for its lock", async || test.count(waiting).await > 0).await;
     // Queued behind the migration, and served when it gives way: the lock it waits for is still held.
-    let read = tokio::time::timeout(Duration::from_secs(2), test.count("SELECT count(*) FROM public.one")).await;
+    let read =
+        tokio::time::timeout(Duration::from_secs(2), test.count("SELECT count(*) FROM public.one")).await;
     assert_eq!(read, Ok(0), "a reader was stopped by a waiting migration");
     eventually("the migration comes back", async || test.count(waiting).await > 0).await;
 

@@ -28,7 +28,10 @@ async fn some_are_made_ahead_and_once() {
     let test = on_the_fifth_of_march().await;
     assert_eq!(make(&test, PartitionedTable::OUTBOX).await, 4);
     assert_eq!(make(&test, PartitionedTable::OUTBOX).await, 0);
-    assert_eq!(partitions(&test, "outbox").await, ["20260305", "20260306", "20260307", "20260308", "default"]);
+    assert_eq!(
+        partitions(&test, "outbox").await,
+        ["20260305", "20260306", "20260307", "20260308", "default"]
+    );
     assert_eq!(make(&test, PartitionedTable::AUDIT_ENTRY).await, 4);
     assert_eq!(partitions(&test, "audit_entry").await, ["202603", "202604", "202605", "202606", "default"]);
     test.advance(DAY);
@@ -61,7 +64,8 @@ async fn only_old_ones_are_pruned() {
     toy::create(&test.db, &test.context("someone"), toy::org(1), "the day after").await.unwrap();
 
     let internal = test.db.internal("toy.partitions");
-    let prune = async |table: PartitionedTable, keep| table.prune(&internal, test.db.now(), keep).await.unwrap();
+    let prune =
+        async |table: PartitionedTable, keep| table.prune(&internal, test.db.now(), keep).await.unwrap();
     assert_eq!(prune(PartitionedTable::OUTBOX, DAY).await, 0, "of the sixth, half is less than a day old");
     assert_eq!(prune(PartitionedTable::OUTBOX, DAY / 2).await, 1);
     assert_eq!(partitions(&test, "outbox").await, ["20260307", "20260308", "default"]);
@@ -86,13 +90,15 @@ async fn making_one_gives_way_to_those_who_read_and_write() {
             PartitionedTable::OUTBOX.make_ahead(&test.db.internal("toy.partitions"), test.db.now()).await
         })
     };
-    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'spine.outbox_default'::regclass";
+    let waiting =
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'spine.outbox_default'::regclass";
     eventually("the new partition waits for its lock", async || test.count(waiting).await > 0).await;
     toy::create(&test.db, &test.context("someone"), toy::org(1), "a").await.unwrap();
     assert!(!making.is_finished(), "a write does not wait for the partition");
     let relay = test.client(Login::Relay).await;
     let read = relay.query_one("SELECT count(*) FROM spine.outbox", &[]);
-    let read = tokio::time::timeout(Duration::from_secs(1), read).await.expect("a reader queues for over a second");
+    let read =
+        tokio::time::timeout(Duration::from_secs(1), read).await.expect("a reader queues for over a second");
     assert_eq!(read.unwrap().get::<_, i64>(0), 1, "it got through while the long reader is still at it");
     assert!(making.await.unwrap().is_err(), "it gave way");
 
