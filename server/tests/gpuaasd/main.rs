@@ -1,6 +1,7 @@
 //! The server as an operator meets it: a real process, started, asked, killed and started again.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+// A test has its thread to itself: a large future overflows nobody's stack.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::large_futures)]
 
 use serde_json::json;
 use testkit::{Gpuaasd, SPINE, Scratch, TestDb, check_walls};

@@ -221,6 +221,10 @@ impl Travel {
         (row.get(0), row.get(1), row.get(2), row.get(3))
     }
 
+    pub async fn is_done(&self, key: &str) -> bool {
+        self.flow(key).await.1
+    }
+
     pub fn seen(&self) -> Vec<&'static str> {
         self.world.seen.lock().unwrap().clone()
     }
