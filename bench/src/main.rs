@@ -54,6 +54,8 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Hold one load on a fresh server for a while: to profile it
+    Load(LoadArguments),
     /// Serve "hello" with axum and nothing else: the floor of any HTTP server (started by the bench itself)
     #[command(hide = true)]
     Hello,
@@ -75,10 +77,31 @@ struct RunArguments {
     gpuaasd: Option<PathBuf>,
 }
 
+#[derive(Args)]
+struct LoadArguments {
+    #[arg(value_enum)]
+    what: What,
+    #[arg(long, default_value_t = 20.0)]
+    seconds: f64,
+    /// The server to load [default: the gpuaasd beside this program]
+    #[arg(long, value_name = "FILE")]
+    gpuaasd: Option<PathBuf>,
+}
+
+/// The loads through HTTP.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum What {
+    ReadOneTenant,
+    ReadManyTenants,
+    Create,
+    Rename,
+}
+
 fn main() -> ExitCode {
     let line = CommandLine::parse();
     let outcome = match line.command {
         Some(Command::Hello) => hello::serve(),
+        Some(Command::Load(arguments)) => run::hold(&arguments),
         None => run::run(&line.run),
     };
     match outcome {

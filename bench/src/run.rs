@@ -15,7 +15,7 @@ use crate::requests::Requests;
 use crate::round::{Bench, Size};
 use crate::spine::Spine;
 use crate::verifying::Export;
-use crate::{Result, RunArguments, machine};
+use crate::{LoadArguments, Result, RunArguments, What, machine};
 
 /// Connections of the burst: enough to fill the pool's queue, not so many that requests are turned away.
 const BURST_CONNECTIONS: usize = 64;
@@ -46,10 +46,7 @@ impl Scale {
 
 pub fn run(arguments: &RunArguments) -> Result<()> {
     let scale = Scale::of(arguments.quick);
-    let program = match &arguments.gpuaasd {
-        Some(program) => program.clone(),
-        None => beside_us()?,
-    };
+    let program = program(arguments.gpuaasd.as_deref())?;
     let home = Home::make()?;
     let busy_before = machine::load_average();
     say("starting gpuaasd, again and again");
@@ -79,6 +76,28 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
     println!("Load average before: {busy_before}; {} rounds of {} s.\n", arguments.rounds, arguments.seconds);
     print!("{}", report::table(&results));
     bench.stop()
+}
+
+/// One load and nothing else, on a server whose process ids are printed: for a profiler in another terminal.
+pub fn hold(arguments: &LoadArguments) -> Result<()> {
+    let home = Home::make()?;
+    let server = Gpuaasd::start(&program(arguments.gpuaasd.as_deref())?, &home.0.join("data"))?;
+    let requests = Requests::prepare(&server, Duration::from_secs_f64(arguments.seconds))?;
+    println!("gpuaasd {} postmaster {}", server.pid(), server.postmaster()?);
+    let sample = match arguments.what {
+        What::ReadOneTenant => requests.read_one_tenant()?,
+        What::ReadManyTenants => requests.read_many_tenants()?,
+        What::Create => requests.create()?,
+        What::Rename => requests.rename()?,
+    };
+    println!(
+        "{:.0}/s, {:.1} gpuaasd + {:.1} PostgreSQL + {:.1} client CPU-µs each",
+        sample.per_second(),
+        sample.server_us(),
+        sample.postgres_us(),
+        sample.client_us()
+    );
+    server.stop()
 }
 
 /// A first start makes the database; each one after it is a second start, and measured.
@@ -122,8 +141,11 @@ async fn postgres_version(admin: &tokio_postgres::Config) -> Result<String> {
     Ok(client.query_one("SHOW server_version", &[]).await?.get(0))
 }
 
-/// cargo puts all binaries of a profile into one directory.
-fn beside_us() -> Result<PathBuf> {
+/// The server somebody named, else the one beside us: cargo puts all binaries of a profile into one directory.
+fn program(named: Option<&Path>) -> Result<PathBuf> {
+    if let Some(program) = named {
+        return Ok(program.to_owned());
+    }
     let program = std::env::current_exe()?.with_file_name("gpuaasd");
     if program.is_file() {
         return Ok(program);

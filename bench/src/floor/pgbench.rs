@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use super::{DATABASE, Load, SCALE};
+use super::{DATABASE, Load, SCALE, SELECT_SCALE};
 use crate::Result;
 use crate::load::CONNECTIONS;
 
@@ -29,7 +29,7 @@ pub fn run(program: &PathBuf, admin: &Config, load: Load, time: Duration) -> Res
     command.args(["--protocol", "prepared", "--no-vacuum", "--client", &CONNECTIONS.to_string(), "--time"]);
     command.arg((time.as_secs_f64().round().max(1.0) as u64).to_string());
     if load == Load::Select {
-        command.arg("--select-only");
+        command.args(["--select-only", "--define", &format!("scale={SELECT_SCALE}")]);
     }
     command.arg(DATABASE);
     let begun = Instant::now();

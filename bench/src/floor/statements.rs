@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures::future::try_join_all;
 use tokio_postgres::{Client, Config, NoTls, Statement};
 
-use super::{Load, SCALE};
+use super::{Load, SCALE, SELECT_SCALE};
 use crate::Result;
 use crate::load::CONNECTIONS;
 
@@ -66,7 +66,7 @@ async fn selects(client: &Client, seed: u64, begun: Instant, time: Duration) -> 
     let select = client.prepare(SELECT).await?;
     let (mut chance, mut done) = (Chance(seed), 0);
     while begun.elapsed() < time {
-        client.query_one(&select, &[&chance.up_to(SCALE * ACCOUNTS)]).await?;
+        client.query_one(&select, &[&chance.up_to(SELECT_SCALE * ACCOUNTS)]).await?;
         done += 1;
     }
     Ok(done)
