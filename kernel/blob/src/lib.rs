@@ -26,6 +26,3 @@ pub use config::{BlobConfig, BlobLimits, DirectoryConfig, S3Config};
 pub use error::BlobError;
 pub use path::{BlobPath, BlobPathError};
 pub use store::{BlobInfo, Blobs, PutNew};
-
-#[cfg(test)]
-mod tests;

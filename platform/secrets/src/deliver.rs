@@ -54,7 +54,7 @@ impl Secrets {
             return Err(not_found(SecretKind::NAME));
         }
         info.require_purpose(purpose)?;
-        let opened = self.hand_out(context, permit, holder, &info, version, recipient).await?;
+        let opened = Box::pin(self.hand_out(context, permit, holder, &info, version, recipient)).await?;
         // Only text comes in; bytes that are none were put there by somebody else.
         let text = String::from_utf8(opened.plaintext.expose().clone())
             .map_err(|_| SECRET_UNREADABLE.error("the stored value is not text"))?;

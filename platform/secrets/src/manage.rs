@@ -63,7 +63,7 @@ impl Secrets {
         let permit = self.permit::<SecretCreate>(context, new.holder, None).await?;
         let content =
             Content { material: Material::Value, plaintext: new.value.expose().as_bytes(), public_key: None };
-        self.insert(context, permit, (new.name, new.purpose), content, None).await
+        Box::pin(self.insert(context, permit, (new.name, new.purpose), content, None)).await
     }
 
     /// Makes a random value, stores it and returns it once. A retry of the same request learns the secret's id and
@@ -83,7 +83,7 @@ impl Secrets {
         let content =
             Content { material: Material::Value, plaintext: value.expose().as_bytes(), public_key: None };
         let shown_to = Some(context.actor.subject.clone());
-        let info = self.insert(context, permit, (name, purpose), content, shown_to).await?;
+        let info = Box::pin(self.insert(context, permit, (name, purpose), content, shown_to)).await?;
         if context.trail.was_replayed() {
             return Err(SECRET_ALREADY_DELIVERED
                 .error("the value was shown in the first reply to this request")
@@ -225,7 +225,8 @@ impl Secrets {
                 return Err(not_found(SecretKind::NAME));
             }
             let sealed = self.seal(&Binding::of(&seen, seen.version + 1), content.plaintext).await?;
-            let rotated = self.try_rotate(context, permit, holder, id, &sealed, &content, if_match).await?;
+            let rotated =
+                Box::pin(self.try_rotate(context, permit, holder, id, &sealed, &content, if_match)).await?;
             if let Some(info) = rotated {
                 return Ok(info);
             }

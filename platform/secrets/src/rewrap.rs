@@ -24,7 +24,7 @@ pub struct Rewrapped {
 
 /// A data key on its way from one wrapping to another.
 struct Move {
-    secret: SecretId,
+    id: SecretId,
     version: i32,
     from: Wrapped,
     organization: Option<Uuid>,
@@ -64,8 +64,8 @@ impl Secrets {
                 match self.keys.unwrap(&moving.from).await {
                     Ok(data_key) => batch.push((self.keys.wrap(&data_key).await?, moving)),
                     Err(error @ KeyError::Refused { .. }) => {
-                        tracing::error!(secret = %moving.secret, version = moving.version, %error, "a data key was altered");
-                        report.unreadable.push((moving.secret, moving.version));
+                        tracing::error!(id = %moving.id, version = moving.version, %error, "a data key was altered");
+                        report.unreadable.push((moving.id, moving.version));
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -81,9 +81,8 @@ impl Secrets {
             .change(context, permit, async |tx| {
                 let mut changes = Vec::with_capacity(batch.len());
                 for (to, moving) in &batch {
-                    let Move { secret, version, from, .. } = moving;
-                    let params: db::Params<'_> =
-                        &[secret.as_uuid(), version, &from.bytes, &to.bytes, &to.key_id];
+                    let Move { id, version, from, .. } = moving;
+                    let params: db::Params<'_> = &[id.as_uuid(), version, &from.bytes, &to.bytes, &to.key_id];
                     if tx.query_opt(store::VERSION_REWRAP, params).await?.is_some() {
                         changes.push(moved(moving, to));
                     }
@@ -97,13 +96,12 @@ impl Secrets {
 
 fn moved(moving: &Move, to: &Wrapped) -> Change {
     let event = SecretRewrapped {
-        secret_id: moving.secret,
+        secret_id: moving.id,
         version: moving.version,
         from_key: &moving.from.key_id,
         to_key: &to.key_id,
     };
-    let mut change =
-        Change::new(KeysRewrap::NAME, moving.secret, moving.generation).after(&event).event(&event);
+    let mut change = Change::new(KeysRewrap::NAME, moving.id, moving.generation).after(&event).event(&event);
     if let (Some(organization), Some(project)) = (&moving.organization, &moving.project) {
         change = change.in_organization(organization).in_project(project);
     }
@@ -112,7 +110,7 @@ fn moved(moving: &Move, to: &Wrapped) -> Change {
 
 fn read_move(row: &Row) -> Move {
     Move {
-        secret: SecretId::from_uuid(row.get(0)),
+        id: SecretId::from_uuid(row.get(0)),
         version: row.get(1),
         from: Wrapped { bytes: row.get(2), key_id: row.get(3) },
         organization: row.get(4),

@@ -50,7 +50,8 @@ impl Secrets {
         let (seed, public_key) = self.make_key()?;
         let content = signing_content(&seed, &public_key);
         let context = &Self::apart(context);
-        let made = self.insert(context, permit, (name.clone(), purpose.clone()), content, None).await;
+        let made =
+            Box::pin(self.insert(context, permit, (name.clone(), purpose.clone()), content, None)).await;
         match made {
             // Another replica was faster: its key is the key.
             Err(error) if *error.code() == iam::NAME_TAKEN => {
@@ -69,7 +70,8 @@ impl Secrets {
         let permit = self.permit::<SecretDeliver>(context, Holder::Platform, Some(info.id)).await?;
         info.require_purpose(purpose)?;
         let recipient = context.actor.subject.clone();
-        let opened = self.hand_out(context, permit, Holder::Platform, &info, None, recipient).await?;
+        let opened =
+            Box::pin(self.hand_out(context, permit, Holder::Platform, &info, None, recipient)).await?;
         let unreadable = || SECRET_UNREADABLE.error("the stored key is not an Ed25519 seed");
         let seed: [u8; SEED_BYTES] =
             opened.plaintext.expose().as_slice().try_into().map_err(|_| unreadable())?;

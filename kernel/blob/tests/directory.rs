@@ -1,13 +1,14 @@
-//! Every promise of the crate, on a real directory; the same promises on a real S3 server in the integrations lane.
+//! Every promise of the crate, on a real directory.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use bytes::Bytes;
+mod promises;
 
-use crate::*;
+use blob::*;
+use promises::{bytes, check_race, check_store, names, path};
 
 /// A directory of one test, removed at its end.
 struct Scratch(PathBuf);
@@ -36,96 +37,11 @@ impl Drop for Scratch {
     }
 }
 
-fn path(text: &str) -> BlobPath {
-    BlobPath::parse(text).unwrap()
-}
-
-fn bytes(text: &'static str) -> Bytes {
-    Bytes::from_static(text.as_bytes())
-}
-
-async fn names(blobs: &Blobs, prefix: Option<&str>, after: Option<&str>, limit: usize) -> Vec<String> {
-    let (prefix, after) = (prefix.map(path), after.map(path));
-    let found = blobs.list(prefix.as_ref(), after.as_ref(), limit).await.unwrap();
-    found.into_iter().map(|info| info.path.to_string()).collect()
-}
-
-/// What every store must do, whatever is behind it.
-async fn check_store(blobs: &Blobs) {
-    let (a, b) = (path("log/a"), path("log/b"));
-    assert_eq!(blobs.get(&a).await.unwrap(), None);
-    assert!(!blobs.exists(&a).await.unwrap());
-
-    assert_eq!(blobs.put_new(&a, bytes("one")).await.unwrap(), PutNew::Written);
-    assert_eq!(blobs.put_new(&a, bytes("one")).await.unwrap(), PutNew::AlreadyThere { same: true });
-    assert_eq!(blobs.put_new(&a, bytes("two")).await.unwrap(), PutNew::AlreadyThere { same: false });
-    assert_eq!(blobs.get(&a).await.unwrap(), Some(bytes("one")), "put_new never replaces");
-
-    blobs.put(&b, bytes("one")).await.unwrap();
-    blobs.put(&b, bytes("three")).await.unwrap();
-    assert_eq!(blobs.get(&b).await.unwrap(), Some(bytes("three")));
-    blobs.put(&path("log/empty"), Bytes::new()).await.unwrap();
-    assert_eq!(blobs.get(&path("log/empty")).await.unwrap(), Some(Bytes::new()));
-
-    for name in ["logs/x", "log/c/10", "log/c/9", "log/c-d"] {
-        blobs.put(&path(name), bytes("x")).await.unwrap();
-    }
-    let below_log = ["log/a", "log/b", "log/c-d", "log/c/10", "log/c/9", "log/empty"];
-    assert_eq!(names(blobs, Some("log"), None, 100).await, below_log, "whole segments, ordered by bytes");
-    assert_eq!(names(blobs, Some("log"), None, 2).await, below_log[..2]);
-    assert_eq!(names(blobs, Some("log"), Some("log/b"), 3).await, below_log[2..5]);
-    assert_eq!(names(blobs, None, Some("log/empty"), 100).await, ["logs/x"]);
-    assert_eq!(names(blobs, Some("nothing"), None, 100).await, [""; 0]);
-    let sizes = blobs.list(Some(&path("log")), None, 2).await.unwrap();
-    assert_eq!(sizes.iter().map(|info| info.bytes).collect::<Vec<_>>(), [3, 5]);
-
-    blobs.delete(&a).await.unwrap();
-    blobs.delete(&a).await.unwrap();
-    assert_eq!(blobs.get(&a).await.unwrap(), None);
-    assert_eq!(blobs.put_new(&a, bytes("two")).await.unwrap(), PutNew::Written, "the path is free again");
-}
-
-/// Of many writers with different bytes exactly one wins, and all others are told.
-async fn check_race(blobs: &Blobs) {
-    let writers = (0..16).map(|number| {
-        let blobs = blobs.clone();
-        tokio::spawn(async move { blobs.put_new(&path("race/one"), format!("writer {number}").into()).await })
-    });
-    let outcomes: Vec<PutNew> = futures::future::join_all(writers)
-        .await
-        .into_iter()
-        .map(|outcome| outcome.unwrap().unwrap())
-        .collect();
-    let count = |wanted: PutNew| outcomes.iter().filter(|outcome| **outcome == wanted).count();
-    assert_eq!((count(PutNew::Written), count(PutNew::AlreadyThere { same: false })), (1, 15));
-}
-
 #[tokio::test]
 async fn a_directory_keeps_every_promise() {
     let scratch = Scratch::new("promises");
     check_store(&scratch.open()).await;
     check_race(&scratch.open()).await;
-}
-
-#[tokio::test]
-#[ignore = "integrations lane: needs an S3 server; set GPUAAS_TEST_S3_ENDPOINT and _BUCKET (an empty one), _KEY_ID, _KEY_FILE"]
-async fn s3_keeps_every_promise() {
-    let variable = |name: &str| {
-        let name = format!("GPUAAS_TEST_S3_{name}");
-        std::env::var(&name).unwrap_or_else(|_| panic!("set {name}, see the reason this test is ignored"))
-    };
-    let config = S3Config {
-        endpoint: Some(variable("ENDPOINT")),
-        bucket: variable("BUCKET"),
-        region: "us-east-1".to_owned(),
-        prefix: Some("below/here".to_owned()),
-        access_key_id: Some(variable("KEY_ID")),
-        secret_access_key_file: Some(variable("KEY_FILE").into()),
-        limits: BlobLimits::default(),
-    };
-    let blobs = Blobs::open(&BlobConfig::S3(config)).unwrap();
-    check_store(&blobs).await;
-    check_race(&blobs).await;
 }
 
 #[tokio::test]
@@ -209,7 +125,6 @@ fn no_path_leads_out() {
     }
     for fine in ["a", "a/b", "tile/0/x001/067.p/5", "2026-11-15/part=3_b.jsonl", "a..b"] {
         assert_eq!(BlobPath::parse(fine).unwrap().as_str(), fine);
-        assert_eq!(path(fine).to_store().as_ref(), fine, "the store must not rewrite it");
     }
     assert_eq!(path("a").join("b").unwrap().as_str(), "a/b");
     assert_eq!(path("a").join("../b"), Err(DotSegment));
