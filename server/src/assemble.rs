@@ -9,6 +9,7 @@ use db::{Db, EventInfo, Nudges, Pool, SettingInfo, Settings};
 use domain::Domain;
 use events::Feed;
 use iam::{Iam, RoleDecider};
+use secrets::{Keyring, Secrets};
 use types::{Clock, Entropy, ErrorCode, IdMaker, SystemClock, SystemEntropy};
 use web::Endpoint;
 
@@ -20,6 +21,7 @@ pub struct App {
     pub feed: Feed,
     pub settings: Settings,
     pub iam: Iam,
+    pub secrets: Secrets,
     pub clock: Arc<dyn Clock>,
     pub domains: Vec<Domain>,
 }
@@ -27,7 +29,10 @@ pub struct App {
 /// What the app is built from.
 pub struct Parts {
     pub pool: Pool,
+    pub settings: Settings,
     pub nudges: Nudges,
+    /// The keys that protect secrets.
+    pub keys: Arc<Keyring>,
     /// Are replies to the public sent over TLS?
     pub tls: bool,
     pub stop: tokio_util::sync::CancellationToken,
@@ -43,15 +48,29 @@ impl App {
         let ids = IdMaker::new(Arc::clone(&clock), Arc::clone(&entropy));
         let make = if parts.backstop { Db::with_backstop } else { Db::new };
         let db = make(parts.pool, Arc::clone(&clock), ids, parts.nudges);
-        let settings = Settings::default();
+        let settings = parts.settings;
         let feed = Feed::new(db.internal("events.feed"), db.nudges().clone(), settings.clone());
         let decider: Arc<dyn Decider> = Arc::new(decider());
-        let iam =
-            Iam::new(db.clone(), feed.clone(), settings.clone(), Arc::clone(&decider), entropy, parts.tls);
+        let iam = Iam::new(
+            db.clone(),
+            feed.clone(),
+            settings.clone(),
+            Arc::clone(&decider),
+            Arc::clone(&entropy),
+            parts.tls,
+        );
+        let secrets = Secrets::new(
+            db.clone(),
+            settings.clone(),
+            Arc::clone(&decider),
+            entropy,
+            iam.clone(),
+            parts.keys,
+        );
         let audit = Audit::new(db.clone(), settings.clone(), Arc::clone(&decider));
         let system = System::new(db.clone(), feed.clone(), settings.clone(), decider, parts.stop);
-        let domains = vec![iam.domain(), audit.domain(), system.domain()];
-        Self { db, feed, settings, iam, clock, domains }
+        let domains = vec![iam.domain(), secrets.domain(), audit.domain(), system.domain()];
+        Self { db, feed, settings, iam, secrets, clock, domains }
     }
 
     pub fn endpoints(&self) -> Vec<Endpoint> {
@@ -77,8 +96,10 @@ impl App {
 
     pub fn settings_reference(&self) -> Vec<SettingInfo> {
         let mut all = (web::SETTINGS)();
+        all.extend((db::SETTINGS)());
         all.extend((events::SETTINGS)());
         all.extend((flow::SETTINGS)());
+        all.extend((relay::SETTINGS)());
         all.extend(self.domains.iter().flat_map(|domain| domain.settings.iter().cloned()));
         all
     }
@@ -90,13 +111,22 @@ impl App {
 
 /// Who may do what, over all domains.
 pub fn decider() -> RoleDecider {
-    RoleDecider::default()
+    let decider = RoleDecider::default()
         .also::<system::EventsRead>(true)
         .also::<system::ParkedEventsRead>(false)
-        .also::<audit::EntryRead>(true)
+        .also::<audit::EntryRead>(true);
+    secrets::rules(decider, KEY_HOLDERS)
 }
+
+/// The workers that keep signing keys and take delivery of secrets.
+const KEY_HOLDERS: &[&str] = &[iam::SYSTEM_BOOTSTRAP, "audit.sealer"];
 
 /// All migrations, in the order they must run.
 pub fn migration_sets() -> Vec<MigrationSet> {
-    vec![MigrationSet { domain: "spine", migrations: db::MIGRATIONS }, iam::MIGRATION_SET, audit::MIGRATION_SET]
+    vec![
+        MigrationSet { domain: "spine", migrations: db::MIGRATIONS },
+        iam::MIGRATION_SET,
+        secrets::MIGRATION_SET,
+        audit::MIGRATION_SET,
+    ]
 }

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use db::{Db, Internal, Login, Nudges, Target};
+use db::{Db, Internal, Login, Nudges};
 use merkle::{Outside, verify_export};
 use types::{Clock, IdMaker, SystemClock, SystemEntropy};
 
 use crate::database::Database;
-use crate::{Failure, config, terminal, up};
+use crate::installation::Installation;
+use crate::{Failure, terminal};
 
 #[derive(Subcommand)]
 pub enum AuditCommand {
@@ -24,15 +25,8 @@ pub enum AuditCommand {
 
 #[derive(Args)]
 pub struct ExportArguments {
-    /// Data directory of a running `gpuaasd up` [default: the one `up` uses]
-    #[arg(long)]
-    data_dir: Option<PathBuf>,
-    /// The PostgreSQL that `up` was told to use instead of a private one
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
-    database_url: Option<String>,
-    /// Configuration of an installation with its own PostgreSQL
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["data_dir", "database_url"])]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    installation: Installation,
     /// Directory to make; it must not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -59,7 +53,7 @@ pub async fn command(command: AuditCommand) -> Result<(), Failure> {
 
 async fn export(arguments: ExportArguments) -> Result<(), Failure> {
     let failed = |error: audit::ExportFailure| Failure::new(error.to_string());
-    let database = database(&arguments)?;
+    let database = arguments.installation.database()?;
     database.check().await?;
     audit::record_export(&recorder(&database)?).await.map_err(failed)?;
     let reader = Internal::new(database.pool(Login::Reader, 1)?, "audit export", false);
@@ -80,24 +74,6 @@ fn recorder(database: &Database) -> Result<Db, Failure> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids = IdMaker::new(Arc::clone(&clock), Arc::new(SystemEntropy));
     Ok(Db::new(database.pool(Login::App, 1)?, clock, ids, Nudges::default()))
-}
-
-fn database(arguments: &ExportArguments) -> Result<Database, Failure> {
-    if let Some(path) = &arguments.config {
-        return config::load(path)?.database();
-    }
-    // A directory that was named is not made: a typing error should not look like an installation without entries.
-    let data_dir = match &arguments.data_dir {
-        Some(named) => named.clone(),
-        None => up::data_directory(None)?,
-    };
-    if let Some(url) = &arguments.database_url {
-        return up::named_database(&data_dir, url).map(|(database, _)| database);
-    }
-    let running = postgres_server::find_running(&data_dir)?;
-    let mut config = tokio_postgres::Config::new();
-    config.host_path(&running.socket_dir).port(postgres_server::PORT).dbname("gpuaas");
-    Ok(Database::new(Target::plain(config), "gpuaas", running.password))
 }
 
 fn verify(arguments: VerifyArguments) -> Result<(), Failure> {

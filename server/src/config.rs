@@ -3,18 +3,22 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Subcommand;
 use db::Target;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use schemars::JsonSchema;
+use secrets::{Keyring, MissingKey};
 use serde::Deserialize;
-use types::Secret;
+use types::{Secret, SystemEntropy};
 
 use crate::database::Database;
-use crate::telemetry::LogFormat;
+use crate::telemetry::{LogFormat, TelemetryConfig};
 use crate::{Failure, terminal};
+
+mod nats;
+
+pub use nats::NatsConfig;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,6 +29,10 @@ pub struct Config {
     pub database: DatabaseConfig,
     /// Where tenants and operators come in. Needed by the role `api`.
     pub public: Option<PublicConfig>,
+    /// Where nodes come in, each with its own certificate. Needed by the role `api`, once there are nodes.
+    pub node: Option<NodeConfig>,
+    /// The key that protects secrets. Needed by roles that store or deliver them, the role `api` among them.
+    pub secrets: Option<SecretsConfig>,
     /// Health and metrics.
     #[serde(default)]
     pub internal: InternalConfig,
@@ -32,6 +40,10 @@ pub struct Config {
     pub log: LogConfig,
     /// Signing the audit log and keeping copies of it. Needed by the role `audit-sealer`.
     pub audit: Option<AuditConfig>,
+    /// Where events are copied to for the outside world. Without it nothing is; the product itself never needs it.
+    pub nats: Option<NatsConfig>,
+    #[serde(default)]
+    pub telemetry: TelemetryConfig,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
@@ -85,6 +97,26 @@ pub struct PublicConfig {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+pub struct NodeConfig {
+    pub listen: SocketAddr,
+    /// Certificate chain, PEM.
+    pub tls_certificate: PathBuf,
+    /// Private key, PEM.
+    pub tls_key: PathBuf,
+    /// The authority that signs the nodes' certificates, PEM.
+    pub client_ca: PathBuf,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretsConfig {
+    /// File with the key encryption key: 32 random bytes, mode 0600, the same on every replica. During a rotation the
+    /// former key lies beside it with the ending `.old`.
+    pub key_file: PathBuf,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct InternalConfig {
     /// Loopback unless told otherwise: metrics are not for tenants.
     pub listen: SocketAddr,
@@ -126,15 +158,22 @@ pub fn default_log_name() -> String {
 }
 
 impl Config {
+    /// The keys that protect secrets; without a configured file, ones that refuse every use.
+    pub fn secret_keys(&self) -> Result<Keyring, Failure> {
+        match &self.secrets {
+            None => Ok(Keyring::empty()),
+            Some(config) => {
+                Ok(Keyring::from_file(&config.key_file, MissingKey::Refuse, Arc::new(SystemEntropy))?)
+            }
+        }
+    }
+
     pub fn database(&self) -> Result<Database, Failure> {
-        let file = &self.database.password_file;
-        let password = std::fs::read_to_string(file).map_err(|error| {
-            Failure::new(format!("the password file {} cannot be read: {error}", file.display()))
-        })?;
+        let password = secret_from_file(&self.database.password_file)?;
         let mut config = tokio_postgres::Config::new();
         config.host(&self.database.host).port(self.database.port).dbname(&self.database.name);
         let target = Target { config, tls: self.database_tls()? };
-        Ok(Database::new(target, &self.database.login_prefix, Secret::new(password.trim().to_owned())))
+        Ok(Database::new(target, &self.database.login_prefix, password))
     }
 
     pub fn database_tls(&self) -> Result<Option<rustls::ClientConfig>, Failure> {
@@ -147,16 +186,26 @@ impl Config {
             }
             return Ok(None);
         };
-        let unreadable = |error: &dyn std::fmt::Display| {
-            Failure::new(format!("{} cannot be read: {error}", path.display()))
-        };
-        let mut roots = rustls::RootCertStore::empty();
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
-            let certificate = certificate.map_err(|error| unreadable(&error))?;
-            roots.add(certificate).map_err(|error| unreadable(&error))?;
-        }
-        Ok(Some(rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()))
+        trust(path).map(Some)
     }
+
+    /// How to reach NATS, if it is wanted.
+    pub fn nats(&self) -> Result<Option<relay::NatsTarget>, Failure> {
+        self.nats.as_ref().map(|nats| nats.target(self.mode)).transpose()
+    }
+}
+
+/// A TLS client that trusts the authorities in a PEM file, and no others.
+fn trust(path: &Path) -> Result<rustls::ClientConfig, Failure> {
+    let roots = crate::listen::roots(path)?;
+    Ok(rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
+}
+
+fn secret_from_file(path: &Path) -> Result<Secret, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::new(format!("the password file {} cannot be read: {error}", path.display()))
+    })?;
+    Ok(Secret::new(text.trim().to_owned()))
 }
 
 /// Reads and checks a file; `GPUAAS_<SECTION>__<KEY>` in the environment overrides single values.
@@ -205,6 +254,9 @@ pub fn command(command: ConfigCommand) -> Result<(), Failure> {
         ConfigCommand::Check { config } => {
             let loaded = load(&config)?;
             loaded.database()?;
+            loaded.nats()?;
+            loaded.telemetry.check()?;
+            loaded.secret_keys()?;
             terminal::say(&format!("{} is valid.", config.display()));
         }
     }

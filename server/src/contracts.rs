@@ -1,9 +1,12 @@
 //! The contracts, from the same registry the server routes by.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use db::{Pool, PoolOptions, Target};
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::assemble::{App, Parts};
 use crate::{Failure, VERSION};
@@ -15,9 +18,11 @@ pub fn described() -> Result<App, Failure> {
     let pool = Pool::new(Target::plain(tokio_postgres::Config::new()), options)?;
     Ok(App::new(Parts {
         pool,
+        settings: db::Settings::default(),
         nudges: db::Nudges::default(),
+        keys: Arc::new(secrets::Keyring::empty()),
         tls: false,
-        stop: Default::default(),
+        stop: CancellationToken::new(),
         backstop: false,
     }))
 }
@@ -30,15 +35,51 @@ pub fn asyncapi(app: &App) -> Value {
     events::asyncapi_document(&app.events(), VERSION)
 }
 
+/// Everything others build on, by file name: what is checked in under `contracts/` and compared by the tests.
+pub fn files(app: &App) -> Result<Vec<(&'static str, String)>, Failure> {
+    Ok(vec![
+        ("openapi.json", pretty(&openapi(app)?)?),
+        ("asyncapi.json", pretty(&asyncapi(app))?),
+        ("errors.json", pretty(&errors(app))?),
+        ("settings.json", pretty(&app.settings_reference())?),
+        ("permissions.txt", permissions(app)),
+    ])
+}
+
+/// Every error code, for typed errors in SDKs.
+fn errors(app: &App) -> Value {
+    let mut codes = app.errors();
+    codes.sort_by_key(|code| code.code);
+    codes.dedup_by_key(|code| code.code);
+    let describe = |code: &&types::ErrorCode| json!({"code": code.code, "status": web::status_of(code).as_u16(), "title": code.title, "remedy": code.remedy});
+    codes.iter().map(describe).collect()
+}
+
+/// Who may do what: the table people review.
+fn permissions(app: &App) -> String {
+    let matrix = crate::assemble::decider().matrix();
+    let mut lines: Vec<String> = app
+        .actions()
+        .iter()
+        .map(|action| {
+            let who = matrix.iter().find(|(name, _)| *name == action.name).map(|(_, who)| who.join(", "));
+            format!("{:32} {:44} {}", action.name, action.title, who.unwrap_or_else(|| "nobody".to_owned()))
+        })
+        .collect();
+    lines.sort();
+    lines.join("\n") + "\n"
+}
+
+fn pretty(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(error.to_string()))?;
+    Ok(text + "\n")
+}
+
 pub fn write(directory: &Path) -> Result<(), Failure> {
-    let app = described()?;
     let failed =
         |error: std::io::Error| Failure::new(format!("cannot write to {}: {error}", directory.display()));
     std::fs::create_dir_all(directory).map_err(failed)?;
-    for (name, document) in [("openapi.json", openapi(&app)?), ("asyncapi.json", asyncapi(&app))] {
-        let mut text =
-            serde_json::to_string_pretty(&document).map_err(|error| Failure::new(error.to_string()))?;
-        text.push('\n');
+    for (name, text) in files(&described()?)? {
         std::fs::write(directory.join(name), text).map_err(failed)?;
     }
     Ok(())

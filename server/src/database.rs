@@ -27,6 +27,11 @@ impl Database {
         Self { target, prefix: prefix.into(), password }
     }
 
+    /// The database's own name.
+    pub fn name(&self) -> &str {
+        self.target.config.get_dbname().unwrap_or("gpuaas")
+    }
+
     pub fn target(&self, login: Login) -> Target {
         let mut target = self.target.clone();
         target.config.user(login.role_name(&self.prefix)).password(self.password.expose());
@@ -43,9 +48,8 @@ impl Database {
 
     /// Makes logins and database where they are missing.
     pub async fn init(&self, admin: &Target) -> Result<(), Failure> {
-        let name = self.target.config.get_dbname().unwrap_or("gpuaas").to_owned();
         let client = admin.connect().await?;
-        Ok(login::init(&client, &self.prefix, &name, &self.password).await?)
+        Ok(login::init(&client, &self.prefix, self.name(), &self.password).await?)
     }
 
     /// Brings the schema up to this binary's version. Returns how many migrations were applied.

@@ -12,6 +12,7 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -36,15 +37,24 @@ pub struct Listener {
 
 impl Listener {
     pub async fn bind(address: SocketAddr, tls: Option<Arc<rustls::ServerConfig>>) -> Result<Self, Failure> {
+        Self::bind_named(address, tls, "its `listen` key").await
+    }
+
+    /// `option` is what a person changes to choose another address.
+    pub async fn bind_named(
+        address: SocketAddr,
+        tls: Option<Arc<rustls::ServerConfig>>,
+        option: &str,
+    ) -> Result<Self, Failure> {
         let socket = TcpListener::bind(address).await.map_err(|error| {
             if error.kind() == std::io::ErrorKind::AddrInUse {
                 Failure::new(format!(
                     "{address} is already in use. Stop the program that listens there (`ss -ltnp 'sport = :{}'` names it), \
-                     or choose another address with --listen",
+                     or choose another address with {option}",
                     address.port()
                 ))
             } else {
-                Failure::new(format!("cannot listen on {address}: {error}. Choose another address with --listen"))
+                Failure::new(format!("cannot listen on {address}: {error}. Choose another address with {option}"))
             }
         })?;
         Ok(Self { socket, tls: tls.map(TlsAcceptor::from) })
@@ -137,21 +147,44 @@ async fn serve_connection(
     }
 }
 
-/// TLS from a certificate chain and a key, both PEM files.
-pub fn tls_from_files(certificate: &Path, key: &Path) -> Result<Arc<rustls::ServerConfig>, Failure> {
-    let read = |what: &str, path: &Path, error: rustls::pki_types::pem::Error| {
-        Failure::new(format!("the {what} in {} cannot be read: {error}", path.display()))
+/// TLS from a certificate chain and a key, both PEM files. With `client_ca`, callers must show a certificate it signed.
+pub fn tls_from_files(
+    certificate: &Path,
+    key: &Path,
+    client_ca: Option<&Path>,
+) -> Result<Arc<rustls::ServerConfig>, Failure> {
+    let chain = certificates(certificate)?;
+    let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+        Failure::new(format!("the private key in {} cannot be read: {error}", key.display()))
+    })?;
+    let builder = rustls::ServerConfig::builder();
+    let builder = match client_ca {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let verifier = WebPkiClientVerifier::builder(Arc::new(roots(path)?)).build();
+            builder.with_client_cert_verifier(
+                verifier.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
+            )
+        }
     };
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
-        .and_then(|certificates| certificates.collect())
-        .map_err(|error| read("certificate chain", certificate, error))?;
-    let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| read("private key", key, error))?;
-    let mut config = rustls::ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(chain, key_der)
-        .map_err(|error| {
+    let mut config = builder.with_single_cert(chain, key_der).map_err(|error| {
         Failure::new(format!("{} and {} do not fit together: {error}", certificate.display(), key.display()))
     })?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    CertificateDer::pem_file_iter(path).and_then(|certificates| certificates.collect()).map_err(|error| {
+        Failure::new(format!("the certificates in {} cannot be read: {error}", path.display()))
+    })
+}
+
+/// The certificate authorities in a PEM file.
+pub fn roots(path: &Path) -> Result<rustls::RootCertStore, Failure> {
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    }
+    Ok(roots)
 }

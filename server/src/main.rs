@@ -6,18 +6,26 @@
 mod assemble;
 mod audit_key;
 mod audit_log;
+mod backup;
 mod config;
 mod contracts;
 mod database;
+mod embedded;
 mod error_pages;
+mod files;
 mod health;
+mod installation;
 mod listen;
+mod node_tls;
+mod operator;
 mod process;
 mod roles;
 mod run;
 mod system;
 mod telemetry;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod up;
 
 use std::path::PathBuf;
@@ -46,6 +54,13 @@ enum Command {
     Up(up::UpArguments),
     /// Run roles of a larger installation
     Run(run::RunArguments),
+    /// Hand out sign-in links and keys of the platform's operator
+    #[command(subcommand)]
+    Operator(operator::OperatorCommand),
+    /// Copy everything into a directory while the server runs
+    Backup(backup::BackupArguments),
+    /// Bring a backup back, onto an empty data directory
+    Restore(backup::RestoreArguments),
     /// Prepare a database: logins, schema, migrations
     #[command(subcommand)]
     Db(database::DbCommand),
@@ -55,7 +70,7 @@ enum Command {
     /// Check or explain configuration files
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Write the API and event contracts (contracts/openapi.json, contracts/asyncapi.json)
+    /// Write what others build on: API, events, errors, settings, permissions
     #[command(hide = true)]
     Contracts {
         /// Directory to write into
@@ -76,6 +91,9 @@ fn main() -> ExitCode {
         match arguments.command {
             Command::Up(arguments) => Box::pin(up::up(arguments)).await,
             Command::Run(arguments) => Box::pin(run::run(arguments)).await,
+            Command::Operator(command) => Box::pin(operator::command(command)).await,
+            Command::Backup(arguments) => Box::pin(backup::backup(arguments)).await,
+            Command::Restore(arguments) => Box::pin(backup::restore(arguments)).await,
             Command::Db(command) => database::command(command).await,
             Command::Audit(command) => Box::pin(audit_log::command(command)).await,
             Command::Config(command) => config::command(command),
@@ -115,4 +133,10 @@ macro_rules! failure_from {
         })*
     };
 }
-failure_from!(db::DbError, db::migrate::MigrateError, postgres_server::PostgresError);
+failure_from!(
+    db::DbError,
+    db::migrate::MigrateError,
+    postgres_server::PostgresError,
+    relay::RelayError,
+    secrets::KeyFileError
+);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use db::{Login, Nudges, Pool};
+use db::{Bridge, Login, Nudges, Pool, Settings, Target};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +13,6 @@ use crate::database::Database;
 /// What roles run on.
 pub struct Process {
     pub app: Arc<App>,
-    pub database: Database,
     /// Of the `relay` login: outbox and log.
     pub relay_pool: Pool,
     /// Of the `sealer` login: audit entries and the Merkle log.
@@ -22,17 +21,27 @@ pub struct Process {
     tasks: JoinSet<()>,
 }
 
+/// Kind of the id that tells this process's nudges from others'.
+enum Replica {}
+impl types::Kind for Replica {
+    const PREFIX: &'static str = "rep";
+    const NAME: &'static str = "replica";
+}
+
 /// How a process is made.
 pub struct ProcessOptions {
     pub database: Database,
     /// Connections for requests and flows; the workers' own pools are small and come on top.
     pub connections: usize,
+    /// The keys that protect secrets.
+    pub keys: Arc<secrets::Keyring>,
     pub tls: bool,
     pub backstop: bool,
+    pub settings: Settings,
 }
 
-/// Connections of the relay: the sequencer's, and one for whoever reads the log for it.
-const RELAY_CONNECTIONS: usize = 2;
+/// Connections of the relay: the sequencer's, one for the relay's place in the log, one for whoever reads the log.
+const RELAY_CONNECTIONS: usize = 3;
 /// Connections of the sealer: its own, and one for the copy elsewhere.
 const SEALER_CONNECTIONS: usize = 2;
 
@@ -45,14 +54,16 @@ impl Process {
         let sealer_pool = options.database.pool(Login::Sealer, SEALER_CONNECTIONS)?;
         let app = Arc::new(App::new(Parts {
             pool,
+            settings: options.settings,
             nudges,
+            keys: options.keys,
             tls: options.tls,
             stop: stop.clone(),
             backstop: options.backstop,
         }));
         app.settings.renew(&app.db.internal("settings")).await?;
         app.feed.start().await?;
-        Ok(Self { app, database: options.database, relay_pool, sealer_pool, stop, tasks: JoinSet::new() })
+        Ok(Self { app, relay_pool, sealer_pool, stop, tasks: JoinSet::new() })
     }
 
     /// Runs a task until the process stops. A task that ends early, or panics, takes the process down: a role that
@@ -66,6 +77,21 @@ impl Process {
                 stop.cancel();
             }
         });
+    }
+
+    /// Reads the log for everyone in this process who waits for events.
+    pub fn follow_log(&mut self) {
+        let (feed, stop) = (self.app.feed.clone(), self.stop.clone());
+        self.spawn("event feed", async move { feed.run(stop).await });
+    }
+
+    /// Hears other replicas' nudges, and tells them ours.
+    pub fn follow_replicas(&mut self, target: Target) {
+        let (nudges, settings) = (self.app.db.nudges().clone(), self.app.settings.clone());
+        let replica = self.app.db.make_id::<Replica>();
+        let bridge = Bridge::new(target, nudges, settings, *replica.as_uuid());
+        let stop = self.stop.clone();
+        self.spawn("nudge bridge", async move { bridge.run(stop).await });
     }
 
     /// Keeps settings fresh: after a nudge, and every few seconds.

@@ -1,8 +1,10 @@
 //! `gpuaasd run`: chosen roles on an external PostgreSQL.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
+use db::Login;
 
 use crate::config::{self, Config, Mode};
 use crate::health::{self, Health};
@@ -23,7 +25,8 @@ pub struct RunArguments {
 
 pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let config = config::load(&arguments.config)?;
-    telemetry::start_logs(config.log.format, config.log.level.as_deref().unwrap_or("info"))?;
+    let level = config.log.level.as_deref().unwrap_or("info");
+    let traces = telemetry::start(config.log.format, level, &config.telemetry)?;
     let metrics = telemetry::metrics()?;
     let mut wanted: Vec<Role> = Vec::new();
     for role in arguments.role {
@@ -32,16 +35,36 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         }
     }
     let public = if wanted.contains(&Role::Api) { Some(public_listener(&config).await?) } else { None };
+    let node = match &config.node {
+        Some(node) if wanted.contains(&Role::Api) => {
+            let tls = tls_from_files(&node.tls_certificate, &node.tls_key, Some(&node.client_ca))?;
+            Some(Listener::bind(node.listen, Some(tls)).await?)
+        }
+        _ => None,
+    };
     let internal = Listener::bind(config.internal.listen, None).await?;
-    let database = config.database()?;
+    let (database, nats) = (config.database()?, config.nats()?);
     database.check().await?;
+    let listening = database.target(Login::App);
     let tls = config.public.as_ref().is_some_and(|public| public.tls_key.is_some());
-    let options = ProcessOptions { database, connections: config.database.connections, tls, backstop: false };
+    let options = ProcessOptions {
+        database,
+        connections: config.database.connections,
+        keys: Arc::new(config.secret_keys()?),
+        tls,
+        backstop: false,
+        settings: db::Settings::default(),
+    };
     let mut process = Process::start(options).await?;
+    if config.secrets.is_some() {
+        process.app.secrets.check_keys().await?;
+    }
     let health = Health::new(process.app.db.pool().clone(), wanted.iter().map(|role| role.name()).collect());
     process.follow_settings();
+    process.follow_log();
+    process.follow_replicas(listening);
     if let Some(listener) = public {
-        roles::api::start(&mut process, listener, None)?;
+        roles::api::start(&mut process, roles::api::Listeners { public: listener, node }, None)?;
     }
     if wanted.contains(&Role::AuditSealer) {
         let Some(audit) = &config.audit else {
@@ -50,7 +73,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         roles::audit_sealer::start(&mut process, audit)?;
     }
     if wanted.contains(&Role::OutboxRelay) {
-        roles::outbox_relay::start(&mut process);
+        roles::outbox_relay::start(&mut process, nats).await?;
     }
     if wanted.contains(&Role::PlatformWorker) {
         roles::platform_worker::start(&mut process);
@@ -63,6 +86,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     });
     tracing::info!(roles = ?wanted, "running");
     process.run_until_stopped().await;
+    traces.flush().await;
     Ok(())
 }
 
@@ -71,7 +95,7 @@ async fn public_listener(config: &Config) -> Result<Listener, Failure> {
         return Err(Failure::new("the role api needs the section [public] with at least `listen`"));
     };
     let tls = match (&public.tls_certificate, &public.tls_key) {
-        (Some(certificate), Some(key)) => Some(tls_from_files(certificate, key)?),
+        (Some(certificate), Some(key)) => Some(tls_from_files(certificate, key, None)?),
         (None, None) if config.mode == Mode::Development && public.listen.ip().is_loopback() => None,
         (None, None) => {
             return Err(Failure::new(

@@ -6,16 +6,14 @@ use authz::{Action, ActionInfo, Decider, Resource, authorize};
 use db::migrate::MigrationSet;
 use db::{Db, Settings};
 use domain::Domain;
-use events::{CloudEvent, EventCursor, Feed, Filter};
+use events::{CloudEvent, EventCursor, Feed, Filter, ParkedEvent};
 use futures::StreamExt as _;
 use iam::OrganizationId;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
-use types::{Result, Timestamp};
-use web::{Call, Endpoint, Nothing, Operation, Page, Reply, SseEvent, page_limit};
-
-mod store;
+use types::Result;
+use web::{Call, Endpoint, Nothing, Operation, Page, PageLimit, Reply, SseEvent, page_limit};
 
 pub struct EventsRead;
 impl Action for EventsRead {
@@ -56,24 +54,7 @@ struct EventsQuery {
 #[serde(deny_unknown_fields)]
 struct ParkedQuery {
     /// Most items to return.
-    #[schemars(range(min = 1, max = 200))]
-    limit: Option<u32>,
-}
-
-/// An event that a consumer gave up on.
-#[derive(Serialize, JsonSchema)]
-struct ParkedEvent {
-    /// Who could not digest it.
-    consumer: String,
-    /// Its place in the log.
-    position: i64,
-    event_id: events::EventId,
-    /// The event's type.
-    event_type: String,
-    /// What went wrong the last time.
-    error: String,
-    attempts: i32,
-    parked_at: Timestamp,
+    limit: Option<PageLimit>,
 }
 
 impl System {
@@ -154,20 +135,8 @@ impl System {
     async fn parked(&self, call: Call<Nothing, ParkedQuery>) -> Result<Reply<Page<ParkedEvent>>> {
         let permit =
             authorize::<ParkedEventsRead>(&*self.decider, &call.context, Resource::platform("parked_event"))?;
-        let limit = i64::from(page_limit(call.query.limit, &self.settings));
-        let rows = self.db.read(&permit).query(store::PARKED_LIST, &[&limit]).await?;
-        let items = rows
-            .iter()
-            .map(|row| ParkedEvent {
-                consumer: row.get(0),
-                position: row.get(1),
-                event_id: events::EventId::from_uuid(row.get(2)),
-                event_type: row.get(3),
-                error: row.get(4),
-                attempts: row.get(5),
-                parked_at: row.get(6),
-            })
-            .collect();
+        let limit = page_limit(call.query.limit, &self.settings);
+        let items = events::parked(&self.db.read(&permit), limit).await?;
         Ok(Reply::new(Page { items, next_cursor: None }))
     }
 }

@@ -1,12 +1,20 @@
-//! Logs for people or machines, and the metrics registry.
+//! Logs for people or machines, the metrics registry, and traces where a collector wants them.
+
+mod traces;
 
 use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use serde::Deserialize;
-use tracing_subscriber::EnvFilter;
+use tracing::Subscriber;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::Failure;
+
+pub use traces::{TelemetryConfig, Traces};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, schemars::JsonSchema, clap::ValueEnum, Default)]
 #[serde(rename_all = "snake_case")]
@@ -18,18 +26,32 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts logging to standard error. `GPUAAS_LOG` overrides the level, in `tracing`'s filter syntax.
-pub fn start_logs(format: LogFormat, level: &str) -> Result<(), Failure> {
-    let filter = std::env::var("GPUAAS_LOG").unwrap_or_else(|_| level.to_owned());
-    let filter = EnvFilter::try_new(&filter)
-        .map_err(|error| Failure::new(format!("the log filter {filter:?} is not valid: {error}")))?;
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    let started = match format {
-        LogFormat::Human => builder.compact().try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).with_current_span(true).try_init(),
+/// Starts logging to standard error, and tracing if an endpoint is configured. `GPUAAS_LOG` overrides the level, in
+/// `tracing`'s filter syntax. Needs the runtime. The traces want to be flushed at the end.
+pub fn start(format: LogFormat, level: &str, config: &TelemetryConfig) -> Result<Traces, Failure> {
+    let level = std::env::var("GPUAAS_LOG").unwrap_or_else(|_| level.to_owned());
+    let filter = EnvFilter::try_new(&level)
+        .map_err(|error| Failure::new(format!("the log filter {level:?} is not valid: {error}")))?;
+    let failed = |error| Failure::new(format!("logging could not start: {error}"));
+    let Some(traces) = Traces::start(config)? else {
+        // One filter for everything: what it shuts out costs nothing at all.
+        tracing_subscriber::registry().with(filter).with(logs(format)).try_init().map_err(failed)?;
+        return Ok(Traces::off());
     };
-    started.map_err(|error| Failure::new(format!("logging could not start: {error}")))
+    let both = vec![logs(format).with_filter(filter).boxed(), traces.layer::<Registry>()];
+    tracing_subscriber::registry().with(both).try_init().map_err(failed)?;
+    Ok(traces)
+}
+
+fn logs<S>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    match format {
+        LogFormat::Human => layer.compact().boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).with_current_span(true).boxed(),
+    }
 }
 
 /// The process's metrics. Histograms are summaries over buckets fit for a control plane.

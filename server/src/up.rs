@@ -4,23 +4,24 @@
 //! printed as ready that is not.
 
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
-use db::Target;
-use iam::{Iam, Seeded, SeededKey};
-use postgres_server::{Binaries, DataDirLock, Options, SUPERUSER, Server};
+use iam::{Iam, SeededKey};
+use postgres_server::{DataDirLock, Server};
+use secrets::{Keyring, MissingKey};
 use serde::Serialize;
-use types::{Secret, SystemEntropy};
+use types::Secret;
 
 use crate::config::AuditConfig;
-use crate::database::Database;
+use crate::embedded::{data_directory, open_database};
+use crate::files::write_private;
 use crate::health::{self, Health};
 use crate::listen::Listener;
 use crate::process::{Process, ProcessOptions};
 use crate::roles::{self, Role};
-use crate::telemetry::LogFormat;
+use crate::telemetry::{LogFormat, TelemetryConfig};
 use crate::{Failure, telemetry, terminal};
 
 #[derive(Args)]
@@ -28,6 +29,9 @@ pub struct UpArguments {
     /// Where the API and the console answer; loopback only, because it is plaintext
     #[arg(long, default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+    /// Where nodes connect, with mutual TLS
+    #[arg(long, default_value = "127.0.0.1:8443")]
+    node_listen: SocketAddr,
     /// Where everything is kept [default: /var/lib/gpuaas for root, else ~/.local/share/gpuaas]
     #[arg(long)]
     data_dir: Option<PathBuf>,
@@ -45,11 +49,26 @@ pub struct UpArguments {
     audit_witness: Option<String>,
     #[arg(long, value_enum, default_value = "human")]
     log_format: LogFormat,
+    /// Fix a setting for this process, e.g. web.page_limit_max=100; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
+    setting: Vec<(String, serde_json::Value)>,
+    /// Send traces to this OpenTelemetry collector, e.g. http://127.0.0.1:4318/v1/traces
+    #[arg(long, env = "GPUAAS_OTLP_ENDPOINT", value_name = "URL")]
+    otlp_endpoint: Option<String>,
     /// Check every transaction against what it really wrote (for tests; slower)
     #[arg(long, hide = true)]
     backstop: bool,
 }
 
+/// `key=value`, the value as JSON; a bare word is a string.
+fn parse_setting(text: &str) -> Result<(String, serde_json::Value), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::String(value.to_owned()));
+    Ok((key.to_owned(), value))
+}
+
+/// What somebody at a terminal wants to know.
+const LOG_LEVEL: &str = "warn,gpuaasd=info,postgres_server=info";
 /// Connections for requests and flows; with the workers' pools it stays below twenty.
 const CONNECTIONS: usize = 10;
 
@@ -57,6 +76,7 @@ const CONNECTIONS: usize = 10;
 #[derive(Serialize)]
 struct Ready {
     url: String,
+    node_url: String,
     sign_in_link: String,
     operator_key_file: PathBuf,
     tenant_key_file: PathBuf,
@@ -66,8 +86,21 @@ struct Ready {
     pid: u32,
 }
 
+/// The audit log of an embedded installation. Its copy lies on the same disk, which saves it from a slip in the
+/// database and not from the loss of the disk; an operator who wants more has `run`.
+fn audit_config(data_dir: &Path, witness_url: Option<String>) -> AuditConfig {
+    AuditConfig {
+        key_file: data_dir.join("audit.key"),
+        log_name: crate::config::default_log_name(),
+        replica_dir: Some(data_dir.join("audit-replica")),
+        witness_url,
+        witness_git: None,
+    }
+}
+
 pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
-    telemetry::start_logs(arguments.log_format, "warn,gpuaasd=info,postgres_server=info")?;
+    let tracing = TelemetryConfig { otlp_endpoint: arguments.otlp_endpoint.clone(), ..Default::default() };
+    let traces = telemetry::start(arguments.log_format, LOG_LEVEL, &tracing)?;
     let metrics = telemetry::metrics()?;
     if !arguments.listen.ip().is_loopback() {
         return Err(Failure::new(format!(
@@ -78,8 +111,11 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     }
     let data_dir = data_directory(arguments.data_dir)?;
     let lock = DataDirLock::acquire(&data_dir)?;
-    let listener = Listener::bind(arguments.listen, None).await?;
+    let listener = Listener::bind_named(arguments.listen, None, "--listen").await?;
     let address = listener.address()?;
+    let node_tls = crate::node_tls::at(&data_dir.join("node-tls"), arguments.node_listen.ip())?;
+    let node_listener = Listener::bind_named(arguments.node_listen, Some(node_tls), "--node-listen").await?;
+    let node_address = node_listener.address()?;
     let (database, admin, server) =
         open_database(&lock, &data_dir, arguments.database_url, arguments.postgres_dir).await?;
     database.init(&admin).await?;
@@ -88,24 +124,36 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
         tracing::info!(applied, "schema migrated");
     }
     database.check().await?;
-    let options =
-        ProcessOptions { database, connections: CONNECTIONS, tls: false, backstop: arguments.backstop };
+    let settings = db::Settings::with_overrides(arguments.setting.into_iter().collect());
+    let keys = Keyring::from_file(&data_dir.join("secrets.key"), MissingKey::Make, Arc::new(SystemEntropy))?;
+    let options = ProcessOptions {
+        database,
+        connections: CONNECTIONS,
+        keys: Arc::new(keys),
+        tls: false,
+        backstop: arguments.backstop,
+        settings,
+    };
     let mut process = Process::start(options).await?;
+    renew_secret_keys(&process.app).await?;
     let seeded = process.app.iam.seed().await?;
     let operator_key_file =
         key_file(&process.app.iam, &data_dir, "operator.key", SeededKey::Operator).await?;
     let tenant_key_file =
         key_file(&process.app.iam, &data_dir, "tenant.key", SeededKey::Owner(seeded.organization)).await?;
-    let sign_in_link = sign_in_link(&process.app.iam, &seeded, address).await?;
+    let sign_in_link = process.app.iam.sign_in_link(seeded.operator, &format!("http://{address}")).await?;
     let health =
         Health::new(process.app.db.pool().clone(), Role::ALL.iter().map(|role| role.name()).collect());
     process.follow_settings();
-    roles::api::start(&mut process, listener, Some(health::router(health, metrics)))?;
+    process.follow_log();
+    let listeners = roles::api::Listeners { public: listener, node: Some(node_listener) };
+    roles::api::start(&mut process, listeners, Some(health::router(health, metrics)))?;
     roles::audit_sealer::start(&mut process, &audit_config(&data_dir, arguments.audit_witness))?;
-    roles::outbox_relay::start(&mut process);
+    roles::outbox_relay::start(&mut process, None).await?;
     roles::platform_worker::start(&mut process);
     let ready = Ready {
         url: format!("http://{address}"),
+        node_url: format!("https://{node_address}"),
         sign_in_link,
         operator_key_file,
         tenant_key_file,
@@ -119,7 +167,27 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
         write_private(path, &text)?;
     }
     greet(&ready);
-    supervise(process, server, arguments.ready_file.as_deref()).await
+    let ended = supervise(process, server, arguments.ready_file.as_deref()).await;
+    traces.flush().await;
+    ended
+}
+
+/// Makes sure that the key at hand opens what is stored, and moves everything to it if it is new.
+async fn renew_secret_keys(app: &App) -> Result<(), Failure> {
+    app.secrets.check_keys().await?;
+    if !app.secrets.has_older_key() {
+        return Ok(());
+    }
+    let done = app.secrets.rewrap(&app.iam.bootstrap_context()).await?;
+    if done.unreadable.is_empty() {
+        tracing::info!(
+            rewrapped = done.rewrapped,
+            "secrets.key.old protects nothing any more and can be removed"
+        );
+    } else {
+        tracing::error!(unreadable = ?done.unreadable, "some data keys were altered and could not be moved to the new key");
+    }
+    Ok(())
 }
 
 /// Runs until stopped; a private PostgreSQL that dies takes us with it, one that we leave is stopped.
@@ -153,90 +221,6 @@ async fn supervise(
     }
 }
 
-/// The audit log of an embedded installation. Its copy lies on the same disk, which saves it from a slip in the
-/// database and not from the loss of the disk; an operator who wants more has `run`.
-fn audit_config(data_dir: &Path, witness_url: Option<String>) -> AuditConfig {
-    AuditConfig {
-        key_file: data_dir.join("audit.key"),
-        log_name: crate::config::default_log_name(),
-        replica_dir: Some(data_dir.join("audit-replica")),
-        witness_url,
-        witness_git: None,
-    }
-}
-
-pub fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    let directory = match named {
-        Some(directory) => directory,
-        None if rustix::process::geteuid().is_root() => PathBuf::from("/var/lib/gpuaas"),
-        None => {
-            let home = std::env::var_os("HOME")
-                .ok_or_else(|| Failure::new("HOME is not set: name the data directory with --data-dir"))?;
-            PathBuf::from(home).join(".local/share/gpuaas")
-        }
-    };
-    std::fs::create_dir_all(&directory).map_err(|error| {
-        Failure::new(format!("the data directory {} cannot be made: {error}", directory.display()))
-    })?;
-    directory.canonicalize().map_err(|error| Failure::new(format!("{}: {error}", directory.display())))
-}
-
-type Opened = (Database, Target, Option<Server>);
-
-async fn open_database(
-    lock: &DataDirLock,
-    data_dir: &Path,
-    url: Option<String>,
-    postgres_dir: Option<PathBuf>,
-) -> Result<Opened, Failure> {
-    if let Some(url) = url {
-        let (database, admin) = named_database(data_dir, &url)?;
-        return Ok((database, admin, None));
-    }
-    let mut candidates = Binaries::installed().await;
-    if let Some(directory) = postgres_dir {
-        candidates.push(Binaries::at(&directory).await?);
-    }
-    let binaries = Binaries::for_cluster(data_dir, &candidates)?;
-    let server =
-        Server::start(lock, Options { binaries, settings: server_settings(), durable: true }).await?;
-    let mut config = tokio_postgres::Config::new();
-    config.host_path(server.socket_dir()).port(server.port()).dbname("gpuaas");
-    let password = Secret::new(server.password().expose().clone());
-    let mut admin = config.clone();
-    admin.user(SUPERUSER).password(password.expose()).dbname("postgres");
-    Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin), Some(server)))
-}
-
-/// The database on a PostgreSQL that was named, and the way in for who makes it.
-pub fn named_database(data_dir: &Path, url: &str) -> Result<(Database, Target), Failure> {
-    let admin: tokio_postgres::Config = url
-        .parse()
-        .map_err(|error| Failure::new(format!("DATABASE_URL is not a PostgreSQL URL: {error}")))?;
-    let mut config = admin.clone();
-    config.dbname("gpuaas");
-    let password = kept_password(&data_dir.join("database.password"))?;
-    Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin)))
-}
-
-/// A small, private server: enough connections for us, little memory.
-fn server_settings() -> Vec<(String, String)> {
-    [("max_connections", "40"), ("shared_buffers", "64MB"), ("jit", "off"), ("log_min_messages", "warning")]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .to_vec()
-}
-
-fn kept_password(path: &Path) -> Result<Secret, Failure> {
-    if let Ok(text) = std::fs::read_to_string(path) {
-        return Ok(Secret::new(text.trim().to_owned()));
-    }
-    let mut bytes = [0u8; 24];
-    types::Entropy::fill(&SystemEntropy, &mut bytes);
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    write_private(path, &text)?;
-    Ok(Secret::new(text))
-}
-
 /// The key in the file, or a new one if there is none or it no longer opens this database.
 async fn key_file(iam: &Iam, data_dir: &Path, name: &str, whose: SeededKey) -> Result<PathBuf, Failure> {
     let path = data_dir.join(name);
@@ -248,24 +232,6 @@ async fn key_file(iam: &Iam, data_dir: &Path, name: &str, whose: SeededKey) -> R
     let key = iam.seed_key(whose, name).await?;
     write_private(&path, key.expose())?;
     Ok(path)
-}
-
-async fn sign_in_link(iam: &Iam, seeded: &Seeded, address: SocketAddr) -> Result<String, Failure> {
-    let code = iam.sign_in_link_create(&iam.bootstrap_context(), seeded.operator).await?;
-    // After the '#': browsers keep it to themselves, so the code reaches no log and no proxy.
-    Ok(format!("http://{address}/sign-in#{}", code.expose()))
-}
-
-/// Writes a file only its owner can read, whole or not at all.
-fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed =
-        |error: std::io::Error| Failure::new(format!("{} cannot be written: {error}", path.display()));
-    let part = path.with_extension("part");
-    let _ = std::fs::remove_file(&part);
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
-    std::fs::rename(&part, path).map_err(failed)
 }
 
 fn greet(ready: &Ready) {

@@ -219,9 +219,10 @@ CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON spine.audit_entry_default
     FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
 
 -- Runs with the owner's rights, so that no running role needs them: makes one partition, unless it exists or rows
--- for it already sit in the default partition (they stay there; nothing is moved under load).
+-- for it already sit in the default partition (they stay there; nothing is moved under load). It attaches under a short
+-- lock timeout: everyone who reads the table queues behind its wait for the default partition, and it can come again.
 CREATE FUNCTION spine.partition_make(parent text, column_name text, lower_at timestamptz, upper_at timestamptz, suffix text)
-RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog SET lock_timeout = '200ms' AS $$
 DECLARE
     name text := format('%s_%s', parent, suffix);
     strays boolean;

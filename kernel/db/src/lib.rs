@@ -15,6 +15,7 @@
 //!   and so do record, idempotency result and COMMIT.
 
 mod backstop;
+mod bridge;
 mod change;
 mod error;
 mod idempotency;
@@ -26,17 +27,19 @@ mod partition;
 mod pool;
 mod read;
 mod record;
+pub mod restore;
 pub mod settings;
 mod transaction;
 mod tx;
 
 pub use backstop::UNRECORDED_CHANGE;
+pub use bridge::{Bridge, SETTINGS};
 pub use change::{Change, Event, EventInfo};
 pub use error::{DbError, catalogue};
 pub use internal::{Bookkeeping, Internal};
 pub use login::Login;
 pub use migrate::Migration;
-pub use nudge::{Nudges, Topic};
+pub use nudge::{Listener, Nudges, Topic};
 pub use partition::PartitionedTable;
 pub use pool::{Pool, PoolOptions, Target};
 pub use read::Reader;

@@ -52,6 +52,8 @@ impl From<tokio_postgres::Error> for MigrateError {
 }
 
 const LOCK_KEY: i64 = 0x6770_7561_6173; // "gpuaas"
+// fixed: between two looks at whether another runner is done
+const RUNNER_PAUSE: Duration = Duration::from_millis(50);
 const LOCK_ATTEMPTS: u32 = 30;
 // fixed: how politely a migration asks again; a person watches it, no operator tunes it.
 const LOCK_PAUSE: Duration = Duration::from_millis(500);
@@ -62,7 +64,11 @@ pub async fn run(client: &Client, prefix: &str, sets: &[MigrationSet]) -> Result
     if let Some(0) = pending(client, sets).await? {
         return Ok(0);
     }
-    client.execute("SELECT pg_advisory_lock($1)", &[&LOCK_KEY]).await?;
+    // Asked for again and again, not waited for: the owner's lock timeout, which is short so that a migration gives way
+    // to running work, would end the wait for another runner as well.
+    while !client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK_KEY]).await?.get::<_, bool>(0) {
+        tokio::time::sleep(RUNNER_PAUSE).await;
+    }
     let result = apply_all(client, prefix, sets).await;
     client.execute("SELECT pg_advisory_unlock($1)", &[&LOCK_KEY]).await?;
     result

@@ -73,8 +73,33 @@ impl Nudges {
     }
 
     /// Nudges that began here, for whoever passes them on.
-    pub fn listen_local(&self, topic: Topic) -> Listener {
-        Listener(self.local[topic as usize].subscribe())
+    pub(crate) fn listen_local(&self) -> LocalNudges {
+        LocalNudges(std::array::from_fn(|topic| self.local[topic].subscribe()))
+    }
+}
+
+/// The nudges of this process that were not passed on yet.
+pub(crate) struct LocalNudges([watch::Receiver<u64>; 4]);
+
+impl LocalNudges {
+    /// Waits for at least one and takes them all: what piled up meanwhile is one message.
+    pub(crate) async fn take(&mut self) -> Vec<Topic> {
+        let waits = self.0.iter_mut().map(|topic| Box::pin(topic.changed()));
+        // `changed` marks as seen the topic that woke us; the others are asked below. An error means that the process
+        // ends: then there is nobody left to tell.
+        let (woken, first, _) = futures::future::select_all(waits).await;
+        if woken.is_err() {
+            return std::future::pending().await;
+        }
+        let mut topics = Vec::with_capacity(Topic::ALL.len());
+        for topic in Topic::ALL {
+            let receiver = &mut self.0[topic as usize];
+            if topic as usize == first || receiver.has_changed().unwrap_or(false) {
+                receiver.borrow_and_update();
+                topics.push(topic);
+            }
+        }
+        topics
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use authz::Scope;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Statement};
 
 use crate::Params;
 use crate::error::DbError;
@@ -31,31 +31,45 @@ impl Target {
 
     /// One connection outside any pool, with its driver task spawned.
     pub async fn connect(&self) -> Result<Client, DbError> {
+        self.connect_and_hear(|_| {}).await
+    }
+
+    /// Like [`Target::connect`]; what the server says unasked goes to `hear`, on the driver's task.
+    pub(crate) async fn connect_and_hear(
+        &self,
+        hear: impl Fn(AsyncMessage) + Send + 'static,
+    ) -> Result<Client, DbError> {
         let refused = |error: tokio_postgres::Error| DbError::Connect(DbError::from(error).to_string());
         match &self.tls {
             None => {
                 let (client, connection) = self.config.connect(NoTls).await.map_err(refused)?;
-                drive(connection);
+                drive(connection, hear);
                 Ok(client)
             }
             Some(tls) => {
                 let connector = tokio_postgres_rustls::MakeRustlsConnect::new(tls.clone());
                 let (client, connection) = self.config.connect(connector).await.map_err(refused)?;
-                drive(connection);
+                drive(connection, hear);
                 Ok(client)
             }
         }
     }
 }
 
-fn drive<S, T>(connection: tokio_postgres::Connection<S, T>)
+fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, hear: impl Fn(AsyncMessage) + Send + 'static)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "connection to PostgreSQL ended");
+        while let Some(message) = std::future::poll_fn(|context| connection.poll_message(context)).await {
+            match message {
+                Ok(message) => hear(message),
+                Err(error) => {
+                    tracing::debug!(%error, "connection to PostgreSQL ended");
+                    return;
+                }
+            }
         }
     });
 }

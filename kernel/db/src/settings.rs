@@ -80,17 +80,21 @@ struct Snapshot {
 #[derive(Clone, Default)]
 pub struct Settings {
     snapshot: Arc<std::sync::Mutex<Arc<Snapshot>>>,
+    /// Values that win over stored ones in this process: for drills and tests.
+    overrides: Arc<HashMap<String, Value>>,
 }
 
 impl Settings {
+    /// Settings with some values fixed for this process.
+    pub fn with_overrides(overrides: HashMap<String, Value>) -> Self {
+        Self { snapshot: Arc::default(), overrides: Arc::new(overrides) }
+    }
+
     /// The platform's value.
     pub fn get<T: Serialize + DeserializeOwned + Clone>(&self, setting: &Setting<T>) -> T {
-        let snapshot = Arc::clone(&lock(&self.snapshot));
-        snapshot
-            .platform
-            .get(setting.key)
-            .and_then(|value| setting.parse(value))
-            .unwrap_or_else(|| setting.default.clone())
+        let fixed = self.overrides.get(setting.key).and_then(|value| setting.parse(value));
+        let stored = || lock(&self.snapshot).platform.get(setting.key).and_then(|value| setting.parse(value));
+        fixed.or_else(stored).unwrap_or_else(|| setting.default.clone())
     }
 
     /// The value for an organization or project: its own, else the platform's.

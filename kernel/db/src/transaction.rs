@@ -4,6 +4,8 @@
 //! the middle (a panic, a cancelled task) takes its connection with it: a connection goes back to the pool only when
 //! the server said that the transaction is over.
 
+use std::task::Poll;
+
 use authz::Scope;
 use tokio_postgres::Row;
 
@@ -18,6 +20,8 @@ pub(crate) struct Transaction {
     scope: Scope,
     lookup: Option<Lookup>,
     phase: Phase,
+    /// A statement failed, so the server will only roll back. It answers COMMIT with ROLLBACK and no error.
+    failed: bool,
     /// Why the opening stopped the work, if it did.
     pub(crate) stopped: Option<Stopped>,
 }
@@ -37,10 +41,24 @@ pub(crate) enum Stopped {
 
 impl Transaction {
     pub(crate) fn new(connection: PooledConnection, scope: Scope, lookup: Option<Lookup>) -> Self {
-        Self { connection: Some(connection), scope, lookup, phase: Phase::NotOpened, stopped: None }
+        Self { connection: Some(connection), scope, lookup, phase: Phase::NotOpened, failed: false, stopped: None }
     }
 
     pub(crate) async fn query(&mut self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, DbError> {
+        let result = self.run(sql, params).await;
+        self.failed |= result.is_err();
+        result
+    }
+
+    /// Opens a transaction that had no statement yet, so that its idempotency look-up is made before its COMMIT.
+    pub(crate) async fn open(&mut self) -> Result<(), DbError> {
+        match self.phase {
+            Phase::NotOpened => self.query("SELECT", &[]).await.map(drop),
+            Phase::Open | Phase::Over => Ok(()),
+        }
+    }
+
+    async fn run(&mut self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, DbError> {
         if self.phase != Phase::NotOpened {
             let connection = self.connection()?;
             let statement = connection.prepare(sql).await?;
@@ -77,41 +95,20 @@ impl Transaction {
     /// Runs the last statements and COMMIT in one packet. If a statement fails, PostgreSQL turns COMMIT into ROLLBACK
     /// and the statement's error is ours.
     pub(crate) async fn commit_after(&mut self, last: &[(&'static str, Params<'_>)]) -> Result<u64, DbError> {
-        if self.phase == Phase::NotOpened {
-            self.query("SELECT", &[]).await?;
+        if self.failed {
+            self.rollback().await;
+            return Err(DbError::Unexpected("a statement failed, and the work went on regardless".to_owned()));
         }
-        let connection = self.connection()?;
-        let mut statements = Vec::with_capacity(last.len());
-        for (sql, params) in last {
-            statements.push((connection.prepare(sql).await?, *params));
-        }
-        let writes = futures::future::join_all(
-            statements.iter().map(|(statement, params)| connection.client.execute(statement, params)),
-        );
-        let (written, committed) = futures::join!(writes, connection.client.batch_execute("COMMIT"));
-        let mut rows = 0;
-        for result in written {
-            match result {
-                Ok(count) => rows += count,
-                Err(error) => {
-                    let lost = crate::error::connection_lost(&error);
-                    self.close(!lost);
-                    return Err(if lost { DbError::CommitUnknown(error) } else { error.into() });
-                }
-            }
-        }
-        match committed {
-            Ok(()) => {
+        self.open().await?;
+        let written = write_and_commit(self.connection()?, last).await;
+        match written {
+            Ok(rows) => {
                 self.close(true);
                 Ok(rows)
             }
-            Err(error) if crate::error::connection_lost(&error) => {
-                self.close(false);
-                Err(DbError::CommitUnknown(error))
-            }
-            Err(error) => {
-                self.close(true);
-                Err(error.into())
+            Err(Broken { error, reusable }) => {
+                self.close(reusable);
+                Err(error)
             }
         }
     }
@@ -145,6 +142,48 @@ impl Transaction {
             _ => Err(DbError::Unexpected("the transaction is over".to_owned())),
         }
     }
+}
+
+/// A COMMIT that did not come about, and whether the connection is at rest again.
+struct Broken {
+    error: DbError,
+    reusable: bool,
+}
+
+impl Broken {
+    /// What an error says that came back after COMMIT was sent.
+    fn after_commit(error: tokio_postgres::Error) -> Self {
+        let lost = crate::error::connection_lost(&error);
+        Self { error: if lost { DbError::CommitUnknown(error) } else { error.into() }, reusable: !lost }
+    }
+}
+
+async fn write_and_commit(
+    connection: &crate::pool::Connection,
+    last: &[(&'static str, Params<'_>)],
+) -> Result<u64, Broken> {
+    let unsent = |error| Broken { error, reusable: false };
+    let mut statements = Vec::with_capacity(last.len());
+    for (sql, params) in last {
+        statements.push((connection.prepare(sql).await.map_err(unsent)?, *params));
+    }
+    let mut writes = std::pin::pin!(futures::future::try_join_all(
+        statements.iter().map(|(statement, params)| connection.client.execute(statement, params)),
+    ));
+    // A parameter that cannot be encoded fails at the first poll, with nothing sent. COMMIT must not follow then: the
+    // change would be there without its audit entry.
+    let sent = futures::poll!(&mut writes);
+    if let Poll::Ready(Err(error)) = sent {
+        return Err(unsent(error.into()));
+    }
+    let commit = connection.client.batch_execute("COMMIT");
+    let (written, committed) = match sent {
+        Poll::Ready(written) => (written, commit.await),
+        Poll::Pending => futures::join!(writes, commit),
+    };
+    let rows = written.map_err(Broken::after_commit)?;
+    committed.map_err(Broken::after_commit)?;
+    Ok(rows.into_iter().sum())
 }
 
 impl Drop for Transaction {

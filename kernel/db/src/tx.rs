@@ -6,6 +6,7 @@ use authz::{Action, Context, Permit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
+use tracing::Instrument as _;
 use types::{Clock, Id, IdMaker, Kind, Timestamp};
 
 use crate::change::Change;
@@ -96,6 +97,16 @@ impl Db {
         T: Serialize + DeserializeOwned,
         F: AsyncFnOnce(&mut Tx<'_>) -> types::Result<Recorded<T>>,
     {
+        let span = tracing::debug_span!(target: trace::TARGET, "transaction", action = A::NAME);
+        self.transact(context, permit, work).instrument(span).await
+    }
+
+    async fn transact<A, T, F>(&self, context: &Context, permit: Permit<A>, work: F) -> types::Result<T>
+    where
+        A: Action,
+        T: Serialize + DeserializeOwned,
+        F: AsyncFnOnce(&mut Tx<'_>) -> types::Result<Recorded<T>>,
+    {
         let connection = self.inner.pool.get().await?;
         let now = self.now();
         let lookup = match &context.idempotency {
@@ -110,6 +121,7 @@ impl Db {
         };
         let outcome = work(&mut tx).await;
         let Tx { mut transaction, changes, .. } = tx;
+        let opened = if outcome.is_ok() && !changes.is_empty() { transaction.open().await } else { Ok(()) };
         if let Some(stopped) = transaction.stopped.take() {
             transaction.rollback().await;
             return match stopped {
@@ -117,6 +129,7 @@ impl Db {
                 Stopped::Refused(error) => Err(error),
             };
         }
+        opened?;
         let recorded = match outcome {
             Ok(recorded) if !changes.is_empty() => recorded,
             Ok(recorded) => {

@@ -3,6 +3,8 @@
 //! The server knows domains only as a list of these; adding one is adding a line. Contracts, catalogues and
 //! references are made from the same list, so nothing a domain owns can be forgotten in them.
 
+mod paging;
+
 use std::sync::Arc;
 
 use authz::ActionInfo;
@@ -11,6 +13,8 @@ use db::{EventInfo, SettingInfo};
 use events::Projection;
 use types::ErrorCode;
 use web::Endpoint;
+
+pub use paging::{page, page_start};
 
 /// A registered domain.
 pub struct Domain {

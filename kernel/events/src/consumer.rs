@@ -10,11 +10,15 @@ use db::settings::Settings;
 use db::{DbError, Internal};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use types::{Clock, Timestamp};
 
 use crate::feed::{Feed, read_after};
 use crate::log_event::LogEvent;
-use crate::settings::{CONSUMER_ATTEMPTS_MAX, CONSUMER_BACKOFF_MS, CONSUMER_LEASE_SECONDS, SWEEP_MS};
+use crate::settings::{
+    CONSUMER_ATTEMPTS_MAX, CONSUMER_BACKOFF_MS, CONSUMER_COMPARE_SECONDS, CONSUMER_LEASE_SECONDS, SWEEP_MS,
+};
+use crate::span::continued_spans;
 use crate::store;
 
 /// Why a batch stopped: events before `position` were handled, the one at it was not.
@@ -34,9 +38,11 @@ pub trait Consumer: Send + Sync {
     /// Handles events in order. May see one again after a crash: must drop duplicates by id or position.
     fn handle<'a>(&'a self, events: &'a [LogEvent]) -> BoxFuture<'a, Result<(), HandleError>>;
 
-    /// Called after taking the lease, with the position kept: a consumer whose target lost data says where to go back to.
-    fn resume<'a>(&'a self, position: i64) -> BoxFuture<'a, i64> {
-        Box::pin(async move { position })
+    /// Where to go on, given the position kept: a consumer whose target can lose data compares the two and says where
+    /// to go back to. Called after taking the lease, after the other side was away, and now and then. An error means
+    /// that the other side cannot be asked: nothing is handled until it can.
+    fn resume<'a>(&'a self, position: i64) -> BoxFuture<'a, Result<i64, String>> {
+        Box::pin(async move { Ok(position) })
     }
 }
 
@@ -48,7 +54,12 @@ struct Place {
     token: i64,
     position: i64,
     at: Timestamp,
+    /// How often the next event has failed; kept with the place, so that a restart does not forget it.
     attempts: i32,
+    /// How often in a row the other side was away. Says nothing about the event, only how long to pause.
+    away: i32,
+    /// When the consumer last compared its place with its target; `None` if it has to.
+    compared_at: Option<Timestamp>,
 }
 
 /// Runs a consumer until told to stop. Any number of replicas may run it; one works at a time.
@@ -109,33 +120,78 @@ impl Worker<'_> {
             position: row.get(1),
             at: Timestamp::UNIX_EPOCH,
             attempts: row.get(3),
+            away: 0,
+            compared_at: None,
         }))
     }
 
     async fn work(&self, mut place: Place, stop: &CancellationToken) -> Result<(), DbError> {
-        place.position = self.consumer.resume(place.position).await;
         let mut head = self.feed.watch();
         while !stop.is_cancelled() {
+            if self.must_compare(&place) && !self.compare(&mut place, stop).await? {
+                continue;
+            }
+            head.borrow_and_update();
             let events = match self.feed.after(place.position) {
                 Some(events) => {
                     events.iter().take(BATCH as usize).map(|event| LogEvent::clone(event)).collect()
                 }
                 None => read_after(self.internal, place.position, place.at, BATCH).await?,
             };
-            if events.is_empty() {
-                self.renew(&place).await?;
-                let idle = Duration::from_secs_f64(self.lease_seconds() / 3.0);
-                tokio::select! {
-                    waited = tokio::time::timeout(idle, head.wait_for(|head| head.position > place.position)) => {
-                        if let Ok(Err(_)) = waited { return Ok(()); }
-                    }
-                    () = stop.cancelled() => {}
-                }
+            if !events.is_empty() {
+                self.handle(&mut place, &events, stop).await?;
                 continue;
             }
-            self.handle(&mut place, &events, stop).await?;
+            self.renew(&place).await?;
+            let idle = Duration::from_secs_f64(self.lease_seconds() / 3.0);
+            tokio::select! {
+                waited = tokio::time::timeout(idle, head.changed()) => {
+                    if let Ok(Err(_)) = waited { return Ok(()); }
+                }
+                () = stop.cancelled() => {}
+            }
         }
         Ok(())
+    }
+
+    fn must_compare(&self, place: &Place) -> bool {
+        let period = CONSUMER_COMPARE_SECONDS.seconds(self.settings);
+        place.compared_at.and_then(|at| at.checked_add(period).ok()).is_none_or(|due| due <= self.clock.now())
+    }
+
+    /// Lets the consumer compare its place with its target. False if it cannot be done yet; the pause is then over.
+    async fn compare(&self, place: &mut Place, stop: &CancellationToken) -> Result<bool, DbError> {
+        let name = self.consumer.name();
+        match self.consumer.resume(place.position).await {
+            Ok(position) => {
+                if position < place.position {
+                    tracing::warn!(
+                        consumer = name,
+                        from = place.position,
+                        to = position,
+                        "consumer goes back"
+                    );
+                    metrics::counter!("gpuaas_consumer_gone_back_total", "consumer" => name).increment(1);
+                }
+                if position != place.position {
+                    (place.position, place.at) = (position, Timestamp::UNIX_EPOCH);
+                }
+                place.compared_at = Some(self.clock.now());
+                Ok(true)
+            }
+            Err(error) => {
+                place.away = place.away.saturating_add(1);
+                tracing::warn!(
+                    consumer = name,
+                    attempt = place.away,
+                    error,
+                    "consumer's target is away, will try again"
+                );
+                self.renew(place).await?;
+                self.pause(place.away, stop).await;
+                Ok(false)
+            }
+        }
     }
 
     async fn handle(
@@ -144,34 +200,51 @@ impl Worker<'_> {
         events: &[LogEvent],
         stop: &CancellationToken,
     ) -> Result<(), DbError> {
-        let Err(failure) = self.consumer.handle(events).await else {
+        let name = self.consumer.name();
+        let spans = continued_spans(name, events);
+        let span = spans.first().cloned().unwrap_or_else(tracing::Span::none);
+        let outcome = self.consumer.handle(events).instrument(span).await;
+        drop(spans);
+        let Err(failure) = outcome else {
             return self.advance(place, events.last()).await;
         };
         // Keep what was handled before the failure.
         let done = events.iter().take_while(|event| event.position < failure.position).last();
         self.advance(place, done).await?;
-        place.attempts += 1;
+        if failure.unavailable {
+            place.away = place.away.saturating_add(1);
+            place.compared_at = None;
+        } else {
+            place.attempts = place.attempts.saturating_add(1);
+        }
         let limit = i32::try_from(self.settings.get(&CONSUMER_ATTEMPTS_MAX)).unwrap_or(i32::MAX);
         let culprit = events.iter().find(|event| event.position == failure.position);
         if let (false, Some(event)) = (failure.unavailable || place.attempts < limit, culprit) {
             self.park(event, &failure.error, place.attempts).await?;
             return self.advance(place, Some(event)).await;
         }
+        let attempt = if failure.unavailable { place.away } else { place.attempts };
         tracing::warn!(
-            consumer = self.consumer.name(),
+            consumer = name,
             position = failure.position,
-            attempt = place.attempts,
+            attempt,
             error = failure.error,
             "event not handled, will try again"
         );
         self.renew(place).await?;
+        self.pause(attempt, stop).await;
+        Ok(())
+    }
+
+    /// Doubles from attempt to attempt, and never outlasts the lease.
+    async fn pause(&self, attempt: i32, stop: &CancellationToken) {
         let pause = CONSUMER_BACKOFF_MS.millis(self.settings)
-            * 2u32.saturating_pow(place.attempts.clamp(1, 8).unsigned_abs() - 1);
+            * 2u32.saturating_pow(attempt.clamp(1, 8).unsigned_abs() - 1);
+        let longest = BACKOFF_MAX.min(Duration::from_secs_f64(self.lease_seconds() / 2.0));
         tokio::select! {
-            () = tokio::time::sleep(pause.min(BACKOFF_MAX).min(Duration::from_secs_f64(self.lease_seconds() / 2.0))) => {}
+            () = tokio::time::sleep(pause.min(longest)) => {}
             () = stop.cancelled() => {}
         }
-        Ok(())
     }
 
     async fn advance(&self, place: &mut Place, to: Option<&LogEvent>) -> Result<(), DbError> {
@@ -188,7 +261,7 @@ impl Worker<'_> {
         if rows.is_empty() {
             return Err(DbError::Unexpected("the lease was taken over by another worker".to_owned()));
         }
-        (place.position, place.at, place.attempts) = (event.position, event.sequenced_at, 0);
+        (place.position, place.at, place.attempts, place.away) = (event.position, event.sequenced_at, 0, 0);
         metrics::gauge!("gpuaas_consumer_position", "consumer" => name).set(event.position as f64);
         Ok(())
     }

@@ -13,17 +13,22 @@
 mod asyncapi;
 mod consumer;
 mod feed;
+mod log;
 mod log_event;
+mod parked;
 mod projection;
 mod sequencer;
 mod settings;
+mod span;
 mod store;
 mod wait;
 
 pub use asyncapi::document as asyncapi_document;
 pub use consumer::{Consumer, HandleError, run as run_consumer};
 pub use feed::{CURSOR_EXPIRED, EventCursor, Feed, Filter, INVALID_CURSOR};
+pub use log::{Log, LogEnd};
 pub use log_event::{CloudEvent, EventId, LogEvent};
+pub use parked::{ParkedEvent, parked};
 pub use projection::{Projection, rebuild, run as run_projection};
 pub use sequencer::Sequencer;
 pub use settings::{LOG_RETENTION_SECONDS, OUTBOX_RETENTION_SECONDS, SETTINGS};

@@ -8,11 +8,13 @@ use db::settings::Settings;
 use db::{Bookkeeping, DbError, Internal};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use types::Timestamp;
 
 use crate::feed::{Feed, read_after, read_head};
 use crate::log_event::LogEvent;
 use crate::settings::{CONSUMER_LEASE_SECONDS, SWEEP_MS};
+use crate::span::continued_spans;
 use crate::store;
 
 /// A read model.
@@ -77,6 +79,8 @@ async fn step(
     let result = match events.last() {
         None => Ok(0),
         Some(last) => {
+            let spans = continued_spans(name, &events);
+            let span = spans.first().cloned().unwrap_or_else(tracing::Span::none);
             internal
                 .bookkeeping(projection.tables(), async |tx| -> Result<usize, DbError> {
                     for event in &events {
@@ -95,6 +99,7 @@ async fn step(
                     }
                     Ok(events.len())
                 })
+                .instrument(span)
                 .await
         }
     };

@@ -38,6 +38,13 @@ pub static CONSUMER_BACKOFF_MS: Setting<u64> = Setting::new(
     "First pause after a failed event, in milliseconds; doubles each time.",
 );
 
+pub static CONSUMER_COMPARE_SECONDS: Setting<u64> = Setting::new(
+    "events.consumer_compare_seconds",
+    15,
+    "How often a consumer compares its place with what its target really has, in seconds.",
+)
+.checked(|v| *v >= 1);
+
 /// The settings of this crate, for the reference.
 pub static SETTINGS: fn() -> Vec<SettingInfo> = || {
     vec![
@@ -47,5 +54,6 @@ pub static SETTINGS: fn() -> Vec<SettingInfo> = || {
         CONSUMER_LEASE_SECONDS.info(),
         CONSUMER_ATTEMPTS_MAX.info(),
         CONSUMER_BACKOFF_MS.info(),
+        CONSUMER_COMPARE_SECONDS.info(),
     ]
 };

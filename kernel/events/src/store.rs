@@ -43,6 +43,13 @@ FROM spine.log WHERE position > $1 AND sequenced_at >= $2 ORDER BY position LIMI
 
 pub(crate) const OLDEST: &str = "SELECT position FROM spine.log ORDER BY position LIMIT 1";
 
+/// The last position before a time, else the one before the oldest event kept, else the log's end.
+pub(crate) const POSITION_BEFORE: &str = "
+SELECT coalesce(
+    (SELECT position FROM spine.log WHERE sequenced_at < $1 ORDER BY position DESC LIMIT 1),
+    (SELECT position - 1 FROM spine.log ORDER BY position LIMIT 1),
+    (SELECT last_position FROM spine.sequencer))";
+
 pub(crate) const CONSUMER_ADD: &str =
     "INSERT INTO spine.consumer (name, position) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
 
@@ -70,3 +77,7 @@ WHERE name = $1";
 pub(crate) const PARK: &str = "
 INSERT INTO spine.parked_event (consumer, position, event_id, type, error, attempts, parked_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (consumer, position) DO NOTHING";
+
+pub(crate) const PARKED_LIST: &str = "
+SELECT consumer, position, event_id, type, error, attempts, parked_at FROM spine.parked_event
+ORDER BY parked_at DESC, consumer, position DESC LIMIT $1";

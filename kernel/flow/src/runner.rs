@@ -31,7 +31,7 @@ struct Inner<M> {
 }
 
 /// Steps one lease may take before the flow has to queue again: a loop in a machine must not starve the others.
-const STEPS_MAX: u32 = 100;
+const STEPS_MAX: u32 = 100; // fixed: a guard against bugs in machines, not a capacity
 
 struct Leased<M: Machine> {
     fence: Fence<M::State>,
@@ -140,6 +140,8 @@ impl<M: Machine> Inner<M> {
 
     async fn drive(&self, mut flow: Leased<M>) {
         let span = tracing::info_span!("flow", kind = M::KIND, flow = %flow.fence.id, correlation_id = %flow.context.correlation_id);
+        trace::continue_from(&span, flow.context.traceparent.as_deref());
+        flow.context.traceparent = trace::traceparent(&span).or(flow.context.traceparent);
         async {
             let outcome = match self.steps(&mut flow).await {
                 Ok(outcome) => outcome,

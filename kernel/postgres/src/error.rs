@@ -53,10 +53,7 @@ pub enum PostgresError {
     )]
     AlreadyRunning { data_dir: PathBuf, pid: Option<u32> },
 
-    #[error(
-        "No server runs on {}. Start `gpuaasd up` on it first, or name another directory.",
-        .data_dir.display()
-    )]
+    #[error("No server is running on {}. Start it with `gpuaasd up --data-dir {}` first.", .data_dir.display(), .data_dir.display())]
     NotRunning { data_dir: PathBuf },
 
     #[error("Could not {doing} {}: {source}.", .path.display())]

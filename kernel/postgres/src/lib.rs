@@ -48,7 +48,7 @@ mod socket;
 pub use binaries::{Binaries, OLDEST_MAJOR, Version};
 pub use error::{PostgresError, Result};
 pub use lock::DataDirLock;
-pub use running::{Running, find_running};
+pub use running::Running;
 pub use server::{Options, PORT, SUPERUSER, Server};
 
 #[cfg(test)]

@@ -1,30 +1,47 @@
-//! The way to a server that another process runs: for commands beside `gpuaasd up`.
-//!
-//! No lock is taken and nothing is started or stopped. Whoever may read the password file may come in.
+//! The way to a server that another process runs: for commands that work beside a running `gpuaasd up`.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use types::Secret;
 
 use crate::error::{PostgresError, Result};
 use crate::layout::Layout;
-use crate::{password, socket};
+use crate::password;
+use crate::server::PORT;
 
-/// How to reach a running server.
+/// Where a data directory's server listens, and what opens it. Says nothing about whether it answers.
+#[derive(Debug)]
 pub struct Running {
-    /// The directory to give to a client as its host; the port is [`crate::PORT`].
-    pub socket_dir: PathBuf,
-    /// The password of [`crate::SUPERUSER`].
-    pub password: Secret,
+    socket_dir: PathBuf,
+    password: Secret,
 }
 
-/// Finds the server of a data directory, if one runs there.
-pub fn find_running(data_dir: &Path) -> Result<Running> {
-    let data_dir = data_dir.canonicalize().map_err(PostgresError::io("find", data_dir))?;
-    let layout = Layout::of(&data_dir);
-    let socket_dir = socket::prepared(&layout);
-    if std::fs::symlink_metadata(socket::socket_in(&socket_dir)).is_err() {
-        return Err(PostgresError::NotRunning { data_dir });
+impl Running {
+    /// Fails if no server is running on the data directory.
+    pub fn at(data_dir: &Path) -> Result<Self> {
+        let layout = Layout::of(data_dir);
+        let socket_dir = match fs::read_to_string(layout.socket_elsewhere()) {
+            Ok(named) => PathBuf::from(named.trim()),
+            Err(error) if error.kind() == ErrorKind::NotFound => layout.socket_dir(),
+            Err(error) => return Err(PostgresError::io("read", &layout.socket_elsewhere())(error)),
+        };
+        if !socket_dir.join(format!(".s.PGSQL.{PORT}")).exists() {
+            return Err(PostgresError::NotRunning { data_dir: data_dir.to_owned() });
+        }
+        Ok(Self { socket_dir, password: password::read(&layout)? })
     }
-    Ok(Running { socket_dir, password: password::read(&layout)? })
+
+    pub fn socket_dir(&self) -> &Path {
+        &self.socket_dir
+    }
+
+    pub const fn port(&self) -> u16 {
+        PORT
+    }
+
+    pub const fn password(&self) -> &Secret {
+        &self.password
+    }
 }

@@ -49,7 +49,7 @@ function operationBlock(method, path, operation, schemas) {
       el("table", {}, el("tbody", {}, ...facts.map(([k, v]) => el("tr", {}, el("td", { class: "soft" }, k), el("td", {}, el("code", {}, v)))))),
       operation.parameters?.length ? el("h3", {}, "Parameters") : null, operation.parameters?.length ? parameterTable(operation.parameters) : null,
       body ? el("h3", {}, "Body") : null, body ? (body.example ? json(body.example) : null) : null, body ? schemaBlock(body.schema, schemas) : null,
-      el("h3", {}, "Reply"), reply?.example ? json(reply.example) : null, reply?.schema ? schemaBlock(reply["x-gpuaas-event"] ?? reply.schema, schemas) : null,
+      el("h3", {}, "Reply"), reply?.example ? json(reply.example) : null, reply?.schema ? schemaBlock(reply.schema.contentSchema ?? reply.schema, schemas) : null,
       el("h3", {}, "Statuses"), responseTable(operation.responses)));
 }
 

@@ -49,24 +49,15 @@ pub(crate) fn correlation(head: &Parts, ids: &IdMaker) -> CorrelationId {
 pub(crate) fn context(identity: &Identity, correlation_id: CorrelationId, head: &Parts) -> Context {
     let mut context = Context::new(identity.actor.clone(), correlation_id);
     context.standing = Arc::clone(&identity.standing);
-    context.traceparent = head
-        .headers
-        .get("traceparent")
-        .and_then(|value| value.to_str().ok())
-        .filter(|text| is_traceparent(text))
-        .map(str::to_owned);
+    // The request's own span where it is traced, so that what it causes becomes its child; else the caller's, handed on.
+    context.traceparent = trace::current().or_else(|| traceparent(head).map(str::to_owned));
     context
 }
 
-/// `00-<32 hex>-<16 hex>-<2 hex>`, nothing else.
-fn is_traceparent(text: &str) -> bool {
-    let lengths = [2, 32, 16, 2];
-    let parts: Vec<&str> = text.split('-').collect();
-    parts.len() == 4
-        && parts[0] == "00"
-        && parts.iter().zip(lengths).all(|(part, length)| {
-            part.len() == length && part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-        })
+/// The trace the caller is in. A foreign text never reaches our rows.
+pub(crate) fn traceparent(head: &Parts) -> Option<&str> {
+    let text = head.headers.get("traceparent")?.to_str().ok()?;
+    trace::is_traceparent(text).then_some(text)
 }
 
 /// The caller's promise about retries, bound to path and body.
@@ -85,7 +76,11 @@ pub(crate) fn idempotency(
     Ok(Some(Idempotency {
         operation: operation.id,
         key_hash: sha256(&[key]),
+        // The key, which is stored nowhere, goes in first: a body may hold a guessable secret, and its bare hash in the
+        // database would be enough to try guesses on.
         body_hash: sha256(&[
+            key,
+            b"\n",
             head.uri.path().as_bytes(),
             b"\n",
             head.uri.query().unwrap_or("").as_bytes(),

@@ -100,6 +100,7 @@ async fn serve(
     let (head, body) = request.into_parts();
     let correlation = context::correlation(&head, &gate.ids);
     let span = tracing::info_span!("request", operation = endpoint.info.id, correlation_id = %correlation);
+    trace::continue_from(&span, context::traceparent(&head));
     let if_none_match = head.headers.get(header::IF_NONE_MATCH).cloned();
     let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let result = answer(gate, endpoint, head, path, body, correlation).instrument(span.clone()).await;

@@ -28,6 +28,16 @@ pub static PRECONDITION_FAILED: ErrorCode = ErrorCode::new(
     "Read it again, apply your change to what you find, and send that with the new ETag in If-Match.",
 );
 
+/// Does the caller still see what it means to change?
+pub fn check_generation(if_match: Option<i64>, generation: i64) -> Result<()> {
+    match if_match {
+        Some(expected) if expected != generation => {
+            Err(PRECONDITION_FAILED.error(format!("it is at generation {generation}, not {expected}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A request before its parts are typed.
 pub(crate) struct RawInput {
     pub context: Context,
@@ -105,8 +115,7 @@ fn if_match(headers: &HeaderMap) -> Result<Option<i64>> {
         text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).and_then(|inner| inner.parse().ok());
     match generation {
         Some(generation) => Ok(Some(generation)),
-        // A tag we never gave out cannot match anything.
-        None => Err(PRECONDITION_FAILED.error("the If-Match tag is not one of this resource")),
+        None => Err(INVALID_REQUEST.error("If-Match: expected an ETag as it was given, like \"3\", or *")),
     }
 }
 

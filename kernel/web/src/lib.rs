@@ -28,12 +28,12 @@ mod sse;
 pub use browser::{ErrorPage, asset, page, pages, shell};
 pub use context::{Authenticator, Identity};
 pub use dispatch::{Gate, router};
-pub use input::PRECONDITION_FAILED;
-pub use limits::{Limits, SETTINGS, WAIT_SECONDS_MAX};
+pub use input::{PRECONDITION_FAILED, check_generation};
+pub use limits::{Limits, SETTINGS};
 pub use openapi::document;
 pub use operation::{Call, Endpoint, Exposure, Kind, Nothing, Operation, OperationInfo, RateClass, Reply};
-pub use page::{Page, page_limit};
-pub use problem::{Problem, catalogue, to_response};
+pub use page::{Bounded, Page, PageLimit, WaitSeconds, page_limit, patience};
+pub use problem::{Problem, SECRET_ALREADY_DELIVERED, catalogue, status_of, to_response};
 pub use sse::{SseEvent, stream_response};
 
 /// What handlers return for a stream: the finished response.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -134,7 +134,7 @@ fn header_parameters(info: &OperationInfo) -> Vec<Value> {
             "description": "Makes a repeated request safe: the same key with the same path and body gets the first answer, for 24 hours.",
             "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}}));
     }
-    if info.etag && info.mutates() {
+    if takes_if_match(info) {
         headers.push(json!({"name": "If-Match", "in": "header", "required": false,
             "description": "Change only if the resource still has this ETag.",
             "schema": {"type": "string", "pattern": "^(\\*|\"[0-9]+\")$"}}));
@@ -150,6 +150,11 @@ fn header_parameters(info: &OperationInfo) -> Vec<Value> {
     headers
 }
 
+/// What is only being made has no ETag to match.
+fn takes_if_match(info: &OperationInfo) -> bool {
+    info.etag && info.mutates() && info.success != StatusCode::CREATED
+}
+
 fn responses(info: &OperationInfo, write: &mut SchemaGenerator) -> Value {
     let mut responses = Map::new();
     let media = match info.kind {
@@ -158,8 +163,9 @@ fn responses(info: &OperationInfo, write: &mut SchemaGenerator) -> Value {
     };
     let mut content = match info.kind {
         Kind::Json => json!({"schema": (info.reply_schema)(write)}),
-        // The schema is that of one event's data; the stream itself is text.
-        Kind::Sse => json!({"schema": {"type": "string"}, "x-gpuaas-event": (info.reply_schema)(write)}),
+        // The stream is text; the schema within is that of one event's `data`.
+        Kind::Sse => json!({"schema": {
+            "type": "string", "contentMediaType": "application/json", "contentSchema": (info.reply_schema)(write)}}),
     };
     if let Some(example) = info.example {
         content["example"] = example().1;
@@ -218,7 +224,7 @@ fn codes(info: &OperationInfo) -> Vec<&'static ErrorCode> {
     if info.body_schema.is_some() {
         codes.push(&input::UNSUPPORTED_MEDIA_TYPE);
     }
-    if info.mutates() && info.etag {
+    if takes_if_match(info) {
         codes.push(&input::PRECONDITION_FAILED);
     }
     codes.push(&problem::BROKEN_CONTRACT);

@@ -49,7 +49,7 @@ pub struct Exposure {
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// Everything about an operation but its code.
 #[derive(Clone)]
@@ -72,7 +72,8 @@ pub struct OperationInfo {
     pub example: Option<fn() -> (Value, Value)>,
     pub(crate) path_schema: SchemaOf,
     pub(crate) query_schema: SchemaOf,
-    pub(crate) body_schema: Option<SchemaOf>,
+    /// `None` for operations that take no body.
+    pub body_schema: Option<SchemaOf>,
     pub(crate) reply_schema: SchemaOf,
 }
 

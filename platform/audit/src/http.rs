@@ -4,7 +4,7 @@ use authz::CorrelationId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use types::Timestamp;
-use web::{Call, Endpoint, Nothing, Operation, Reply, page_limit};
+use web::{Call, Endpoint, Nothing, Operation, PageLimit, Reply, page_limit};
 
 use crate::entries::EntryFilter;
 use crate::model::*;
@@ -44,8 +44,7 @@ struct EntryListQuery {
     #[serde(default)]
     without_proofs: bool,
     /// Most items to return.
-    #[schemars(range(min = 1, max = 100))]
-    limit: Option<u32>,
+    limit: Option<PageLimit>,
     /// Where to go on, from `next_cursor`.
     cursor: Option<String>,
 }

@@ -56,7 +56,8 @@ impl Iam {
         Ok(Seeded { operator, organization, project })
     }
 
-    async fn seed_operator(&self) -> Result<OperatorId> {
+    /// The first operator, made if there is none.
+    pub async fn seed_operator(&self) -> Result<OperatorId> {
         let internal = self.db.internal("iam.bootstrap");
         if let Some(row) = internal.query_opt(store::OPERATOR_FIRST, &[]).await? {
             return Ok(OperatorId::from_uuid(row.get(0)));
@@ -74,6 +75,13 @@ impl Iam {
                 Ok(tx.record(change).with(operator))
             })
             .await
+    }
+
+    /// A one-time link for an operator, below the address the browser uses.
+    pub async fn sign_in_link(&self, operator: OperatorId, url: &str) -> Result<String> {
+        let code = self.sign_in_link_create(&self.bootstrap_context(), operator).await?;
+        // After the '#': browsers keep it to themselves, so the code reaches no log and no proxy.
+        Ok(format!("{url}/sign-in#{}", code.expose()))
     }
 
     /// Makes an API key for a file only the machine's owner can read.

@@ -190,7 +190,11 @@ pub(crate) struct SignedIn {
 
 impl Iam {
     /// Makes a one-time code for the first operator. Called by the machine's owner, never over HTTP.
-    pub async fn sign_in_link_create(&self, context: &Context, operator: OperatorId) -> Result<Secret> {
+    pub(crate) async fn sign_in_link_create(
+        &self,
+        context: &Context,
+        operator: OperatorId,
+    ) -> Result<Secret> {
         let permit =
             authorize::<SignInLinkCreate>(&*self.decider, context, Resource::platform("sign_in_link"))?;
         let code = CredentialKind::SignInCode.make(&*self.entropy);

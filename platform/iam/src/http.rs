@@ -1,14 +1,12 @@
 //! Routes and wire types of the identity domain.
 
-use std::time::Duration;
-
 use authz::Resource;
 use axum::http::{HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use types::{Name, Result, Timestamp};
-use web::{Call, Endpoint, Nothing, Operation, Page, RateClass, Reply, page_limit};
+use web::{Call, Endpoint, Nothing, Operation, Page, PageLimit, RateClass, Reply, WaitSeconds, page_limit};
 
 use crate::Iam;
 use crate::model::*;
@@ -119,8 +117,7 @@ struct OrganizationListQuery {
     /// Only the organization with this name.
     name: Option<Name>,
     /// Most items to return.
-    #[schemars(range(min = 1, max = 200))]
-    limit: Option<u32>,
+    limit: Option<PageLimit>,
     /// Where to go on, from `next_cursor`.
     cursor: Option<String>,
 }
@@ -133,8 +130,7 @@ struct ProjectListQuery {
     /// Only the project with this name.
     name: Option<Name>,
     /// Most items to return.
-    #[schemars(range(min = 1, max = 200))]
-    limit: Option<u32>,
+    limit: Option<PageLimit>,
     /// Where to go on, from `next_cursor`.
     cursor: Option<String>,
 }
@@ -145,8 +141,7 @@ struct OrganizationGetQuery {
     /// Answer when the organization reaches this state, or when the time is up.
     wait: Option<OrganizationState>,
     /// How long to wait, in seconds.
-    #[schemars(range(min = 1, max = 60))]
-    wait_seconds: Option<u64>,
+    wait_seconds: Option<WaitSeconds>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -247,6 +242,7 @@ fn organization_endpoints(iam: &Iam) -> Vec<Endpoint> {
             .errors([&NAME_TAKEN, &ARCHIVED])
             .etag()
             .cli("org rename")
+            .example(|| (json!({"name": "Acme Research"}), organization_example("active")))
             .handler(on!(iam, |call: Call<OrganizationPath, Nothing, RenameBody>| {
                 iam.organization_rename(&call.context, call.path.org_id, call.body.name, call.if_match)
                     .await
@@ -277,8 +273,7 @@ async fn organization_get(
     let Some(wanted) = call.query.wait else {
         return iam.organization_get(&call.context, id).await.map(organization_reply);
     };
-    let most = iam.settings.get(&web::WAIT_SECONDS_MAX);
-    let patience = Duration::from_secs(call.query.wait_seconds.unwrap_or(most).min(most));
+    let patience = web::patience(call.query.wait_seconds, &iam.settings);
     let subject = id.to_string();
     let read = || iam.organization_get(&call.context, id);
     let organization = ::events::wait_until(&iam.feed, &subject, patience, read, |organization| {
@@ -350,6 +345,7 @@ fn project_endpoints(iam: &Iam) -> Vec<Endpoint> {
         .errors([&NAME_TAKEN, &ARCHIVED])
         .etag()
         .cli("project rename")
+        .example(|| (json!({"name": "training"}), project_example("active")))
         .handler(on!(iam, |call: Call<ProjectPath, Nothing, RenameBody>| {
             iam.project_rename(&call.context, call.path.project_id, call.body.name, call.if_match)
                 .await
@@ -378,6 +374,13 @@ fn session_endpoints(iam: &Iam) -> Vec<Endpoint> {
             )
             .rate(RateClass::Guess)
             .errors([&SIGN_IN_LINK_INVALID])
+            .example(|| {
+                let operator = json!({"kind": "user", "id": "opr_01jcqz3k8vf4t9x2m7n5p6r8sd"});
+                (
+                    json!({"code": "gpuaas_sic_…"}),
+                    json!({"actor": operator, "expires_at": "2026-11-15T20:00:00Z"}),
+                )
+            })
             .handler(
                 on!(iam, |call: Call<Nothing, Nothing, SessionCreateBody>| session_create(&iam, call).await)
             ),

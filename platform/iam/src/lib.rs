@@ -37,8 +37,8 @@ use types::Entropy;
 pub use archive::ArchiveOrganization;
 pub use bootstrap::{Seeded, SeededKey};
 pub use credentials::{Credentials, SESSION_COOKIE};
-pub use model::{Organization, OrganizationId, Project, ProjectId};
-pub use policy::RoleDecider;
+pub use model::{ARCHIVED, NAME_TAKEN, Organization, OrganizationId, Project, ProjectId, ProjectKind};
+pub use policy::{RoleDecider, SYSTEM_BOOTSTRAP};
 
 /// The identity domain. Cheap to clone.
 #[derive(Clone)]

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use types::{Error, ErrorCode, ErrorKind, Id, Kind, Name, Result, Timestamp};
-use web::PRECONDITION_FAILED;
+use types::{Error, ErrorCode, ErrorKind, Id, Kind, Name, Timestamp};
 
 pub enum OrganizationKind {}
 impl Kind for OrganizationKind {
@@ -58,7 +57,7 @@ pub static SIGN_IN_LINK_INVALID: ErrorCode = ErrorCode::new(
     "sign_in_link_invalid",
     ErrorKind::Unauthenticated,
     "This sign-in link is used up, expired or wrong",
-    "Make a new one on the server's machine: gpuaasd sign-in-link.",
+    "Make a new one on the server's machine: gpuaasd operator sign-in-link.",
 );
 pub static CROSS_SITE_REQUEST: ErrorCode = ErrorCode::new(
     "cross_site_request",
@@ -136,16 +135,6 @@ pub struct Project {
 /// What makes two names the same.
 pub fn name_key(name: &Name) -> String {
     name.as_str().to_lowercase()
-}
-
-/// Does the caller still see what it means to change?
-pub fn check_generation(if_match: Option<i64>, generation: i64) -> Result<()> {
-    match if_match {
-        Some(expected) if expected != generation => {
-            Err(PRECONDITION_FAILED.error(format!("it is at generation {generation}, not {expected}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 pub fn not_found(kind: &str) -> Error {

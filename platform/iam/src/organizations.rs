@@ -2,9 +2,10 @@
 
 use authz::{Context, Resource, authorize};
 use db::{Change, DbError, Tx};
-use types::{Cursor, Kind as _, Name, Result};
+use domain::{page, page_start};
+use types::{Kind as _, Name, Result};
 use uuid::Uuid;
-use web::Page;
+use web::{Page, check_generation};
 
 use crate::archive::{ArchiveData, ArchiveOrganization, ArchiveState};
 use crate::events::{OrganizationArchiving, OrganizationCreated, OrganizationRenamed};
@@ -235,26 +236,4 @@ fn name_conflict(error: DbError) -> types::Error {
     } else {
         error.into()
     }
-}
-
-/// The id after which a page starts.
-pub(crate) fn page_start<K: types::Kind>(cursor: Option<&str>, query: &str) -> Result<Option<Uuid>> {
-    let Some(cursor) = cursor else { return Ok(None) };
-    let invalid = |error: &dyn std::fmt::Display| events_cursor_error(error);
-    let text: String = Cursor::decode(cursor, query).map_err(|error| invalid(&error))?;
-    let id: types::Id<K> = text.parse().map_err(|error| invalid(&error))?;
-    Ok(Some(*id.as_uuid()))
-}
-
-fn events_cursor_error(error: &dyn std::fmt::Display) -> types::Error {
-    ::events::INVALID_CURSOR.error(error.to_string())
-}
-
-/// One more row than asked for was read: it only tells that there is a next page.
-pub(crate) fn page<T>(mut items: Vec<T>, limit: u32, query: &str, key: impl Fn(&T) -> String) -> Page<T> {
-    let more = items.len() > limit as usize;
-    items.truncate(limit as usize);
-    let next_cursor =
-        items.last().filter(|_| more).map(|last| Cursor::encode(query, &key(last)).into_string());
-    Page { items, next_cursor }
 }

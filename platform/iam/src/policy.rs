@@ -105,6 +105,8 @@ const RULES_VERSION: u64 = 1;
 pub struct RoleDecider {
     /// Actions of other domains: operators may do them everywhere, owners in their organization if `true`.
     others: Vec<(&'static str, bool)>,
+    /// Actions of other domains that our own workers may do, with the workers' names.
+    workers: Vec<(&'static str, &'static [&'static str])>,
 }
 
 impl RoleDecider {
@@ -112,6 +114,13 @@ impl RoleDecider {
     #[must_use]
     pub fn also<A: Action>(mut self, owners: bool) -> Self {
         self.others.push((A::NAME, owners));
+        self
+    }
+
+    /// Lets our own workers of these names do `action`.
+    #[must_use]
+    pub fn also_worker<A: Action>(mut self, names: &'static [&'static str]) -> Self {
+        self.workers.push((A::NAME, names));
         self
     }
 
@@ -130,15 +139,16 @@ impl RoleDecider {
                 if *owners { vec![PLATFORM_OPERATOR, ORGANIZATION_OWNER] } else { vec![PLATFORM_OPERATOR] },
             )
         });
-        own.chain(others).collect()
+        own.chain(others).chain(self.workers.iter().map(|(name, who)| (*name, who.to_vec()))).collect()
     }
 
     fn allows(&self, question: &Question<'_>) -> bool {
         if question.actor.kind() == ActorKind::System {
             let name = question.actor.subject.id.as_str();
-            return RULES
-                .iter()
-                .any(|rule| rule.action.name == question.action && rule.system.contains(&name));
+            let own = RULES.iter().map(|rule| (rule.action.name, rule.system));
+            return own
+                .chain(self.workers.iter().copied())
+                .any(|(action, names)| action == question.action && names.contains(&name));
         }
         let operator = question.standing.platform_roles.iter().any(|role| role == PLATFORM_OPERATOR);
         let owner = has_organization_role(question, OWNER);

@@ -2,13 +2,13 @@
 
 use authz::{Context, Resource, authorize};
 use db::{Change, DbError, Tx};
+use domain::{page, page_start};
 use types::{Kind as _, Name, Result};
 use uuid::Uuid;
-use web::Page;
+use web::{Page, check_generation};
 
 use crate::events::{ProjectArchived, ProjectCreated, ProjectRenamed};
 use crate::model::*;
-use crate::organizations::{page, page_start};
 use crate::policy::*;
 use crate::{Iam, store};
 
@@ -152,9 +152,9 @@ impl Iam {
             .await
     }
 
-    /// The project as a resource to ask permission for. A missing project has an organization nobody is in, so a
-    /// tenant gets the same answer for it as for a foreign one.
-    pub(crate) async fn project_resource(&self, id: ProjectId) -> Result<Resource> {
+    /// The project as a resource to ask permission for; other domains put their own kind and id in. A missing project
+    /// has an organization nobody is in (the nil id), so a tenant gets the same answer for it as for a foreign one.
+    pub async fn project_resource(&self, id: ProjectId) -> Result<Resource> {
         let organization = match self.organizations_of_projects.get(id.as_uuid()) {
             Some(organization) => organization,
             None => {
@@ -170,6 +170,16 @@ impl Iam {
             }
         };
         Ok(resource(organization, id))
+    }
+
+    /// For other domains, inside their transaction: fails unless the project is there and active, and keeps it from
+    /// being archived until the transaction ends.
+    pub async fn require_active_project(tx: &mut Tx<'_>, id: ProjectId) -> Result<()> {
+        match tx.query_opt(store::PROJECT_STATE_FOR_SHARE, &[id.as_uuid()]).await? {
+            None => Err(not_found(ProjectKind::NAME)),
+            Some(row) if row.get::<_, &str>(0) == state_name(ProjectState::Active) => Ok(()),
+            Some(_) => Err(ARCHIVED.error("the project is archived")),
+        }
     }
 }
 

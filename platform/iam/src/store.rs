@@ -64,6 +64,9 @@ UPDATE iam.project SET state = 'archived', state_since = $2, generation = genera
 /// Shared lock: an organization cannot begin to archive while a project is being added to it.
 pub const ORGANIZATION_STATE_FOR_SHARE: &str = "SELECT state FROM iam.organization WHERE id = $1 FOR SHARE";
 
+/// Shared lock: a project cannot be archived while something is being added to it.
+pub const PROJECT_STATE_FOR_SHARE: &str = "SELECT state FROM iam.project WHERE id = $1 FOR SHARE";
+
 pub const KEY_INSERT: &str = "
 INSERT INTO iam.api_key (id, org_id, name, role, key_hash, created_at) VALUES ($1, $2, $3, $4, $5, $6)";
 

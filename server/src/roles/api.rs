@@ -11,8 +11,14 @@ use crate::listen::Listener;
 use crate::process::Process;
 use crate::{Failure, VERSION, contracts, error_pages};
 
-/// Starts the public listener. `internal` is added to it where health and metrics share its address (in `up`).
-pub fn start(process: &mut Process, listener: Listener, internal: Option<Router>) -> Result<(), Failure> {
+/// Where this role answers: tenants and operators on one address, nodes (mutual TLS only) on another.
+pub struct Listeners {
+    pub public: Listener,
+    pub node: Option<Listener>,
+}
+
+/// Starts the listeners. `internal` is added to the public one where health and metrics share its address (in `up`).
+pub fn start(process: &mut Process, listeners: Listeners, internal: Option<Router>) -> Result<(), Failure> {
     let app = Arc::clone(&process.app);
     let gate = Gate::new(
         Arc::new(Credentials::new(&app.db)),
@@ -25,10 +31,13 @@ pub fn start(process: &mut Process, listener: Listener, internal: Option<Router>
     if let Some(internal) = internal {
         router = router.merge(internal);
     }
-    let (feed, stop) = (app.feed.clone(), process.stop.clone());
-    process.spawn("event feed", async move { feed.run(stop).await });
     let stop = process.stop.clone();
-    process.spawn("public listener", listener.serve(router, stop));
+    process.spawn("public listener", listeners.public.serve(router, stop));
+    if let Some(listener) = listeners.node {
+        // No operation for nodes exists yet; the listener already keeps out whoever has no certificate.
+        let (router, stop) = (web::router(&[], &gate), process.stop.clone());
+        process.spawn("node listener", listener.serve(router, stop));
+    }
     Ok(())
 }
 

@@ -1,0 +1,93 @@
+-- Secrets and signing keys: what they are, their sealed versions, and who was given them.
+CREATE SCHEMA secrets;
+GRANT USAGE ON SCHEMA secrets TO ${app}, ${reader};
+
+-- What anyone may know about a secret. org_id and project_id are empty for the platform's own.
+CREATE TABLE secrets.secret (
+    id              uuid        PRIMARY KEY,
+    org_id          uuid        REFERENCES iam.organization (id),
+    project_id      uuid        REFERENCES iam.project (id),
+    name            text        NOT NULL,
+    -- What makes two names the same: lower case of the normalised name.
+    name_key        text        NOT NULL COLLATE "C",
+    material        text        NOT NULL COLLATE "C" CHECK (material IN ('value', 'signing_key')),
+    purpose         text        NOT NULL COLLATE "C",
+    owner_kind      text        NOT NULL COLLATE "C",
+    owner_id        text        NOT NULL COLLATE "C",
+    current_version integer     NOT NULL CHECK (current_version >= 1),
+    state           text        NOT NULL COLLATE "C" CHECK (state IN ('active', 'retired')),
+    state_since     timestamptz NOT NULL,
+    generation      bigint      NOT NULL DEFAULT 1,
+    created_at      timestamptz NOT NULL,
+    updated_at      timestamptz NOT NULL,
+    CONSTRAINT secret_of_project_or_platform CHECK ((org_id IS NULL) = (project_id IS NULL))
+);
+CREATE UNIQUE INDEX secret_name_once ON secrets.secret (project_id, name_key) NULLS NOT DISTINCT WHERE state <> 'retired';
+CREATE INDEX secret_by_project ON secrets.secret (project_id, id);
+
+-- One value each: sealed with a data key of its own, which is wrapped with the key encryption key named beside it.
+-- What ends is destroyed: the bytes go, the row and a signing key's public half stay.
+CREATE TABLE secrets.secret_version (
+    secret_id         uuid        NOT NULL REFERENCES secrets.secret (id),
+    version           integer     NOT NULL CHECK (version >= 1),
+    org_id            uuid,
+    sealed            bytea,
+    wrapped_key       bytea,
+    key_encryption_id text        NOT NULL COLLATE "C",
+    public_key        bytea,
+    created_at        timestamptz NOT NULL,
+    -- Set when a newer version takes over: until then this one can still be delivered.
+    readable_until    timestamptz,
+    destroyed_at      timestamptz,
+    PRIMARY KEY (secret_id, version),
+    CONSTRAINT secret_version_destroyed_whole
+        CHECK ((sealed IS NULL) = (destroyed_at IS NOT NULL) AND (wrapped_key IS NULL) = (destroyed_at IS NOT NULL))
+);
+CREATE INDEX secret_version_by_key ON secrets.secret_version (key_encryption_id) WHERE wrapped_key IS NOT NULL;
+
+-- Who was given which version, for what. Written before the value leaves; never changed.
+CREATE TABLE secrets.delivery (
+    id              uuid        PRIMARY KEY,
+    secret_id       uuid        NOT NULL REFERENCES secrets.secret (id),
+    org_id          uuid,
+    version         integer     NOT NULL,
+    purpose         text        NOT NULL COLLATE "C",
+    recipient_kind  text        NOT NULL COLLATE "C",
+    recipient_id    text        NOT NULL COLLATE "C",
+    correlation_id  uuid        NOT NULL,
+    delivered_at    timestamptz NOT NULL
+);
+CREATE INDEX delivery_by_secret ON secrets.delivery (secret_id, id);
+
+CREATE FUNCTION secrets.refuse_rewrite() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%.% is append-only: % refused', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
+        USING ERRCODE = 'insufficient_privilege';
+END $$;
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON secrets.delivery
+    FOR EACH STATEMENT EXECUTE FUNCTION secrets.refuse_rewrite();
+
+-- Tenants see their own rows; the platform scope sees all. An unset scope sees nothing.
+ALTER TABLE secrets.secret         ENABLE ROW LEVEL SECURITY;
+ALTER TABLE secrets.secret         FORCE ROW LEVEL SECURITY;
+ALTER TABLE secrets.secret_version ENABLE ROW LEVEL SECURITY;
+ALTER TABLE secrets.secret_version FORCE ROW LEVEL SECURITY;
+ALTER TABLE secrets.delivery       ENABLE ROW LEVEL SECURITY;
+ALTER TABLE secrets.delivery       FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON secrets.secret TO ${app}, ${reader} USING (
+    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
+    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+CREATE POLICY tenant ON secrets.secret_version TO ${app} USING (
+    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
+    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+CREATE POLICY tenant ON secrets.delivery TO ${app}, ${reader} USING (
+    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
+    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+-- Foreign-key checks run as the table's owner, whom FORCE binds as well.
+CREATE POLICY owner_checks ON secrets.secret FOR SELECT TO ${owner} USING (true);
+
+-- Identity, purpose and place of a secret cannot be updated: they are bound into its ciphertexts.
+GRANT SELECT, INSERT ON secrets.secret, secrets.secret_version, secrets.delivery TO ${app};
+GRANT UPDATE (current_version, state, state_since, generation, updated_at) ON secrets.secret TO ${app};
+GRANT UPDATE (sealed, wrapped_key, key_encryption_id, readable_until, destroyed_at) ON secrets.secret_version TO ${app};
+GRANT SELECT ON secrets.secret, secrets.delivery TO ${reader};

@@ -1,0 +1,117 @@
+//! `gpuaasd backup` and `gpuaasd restore`.
+//!
+//! A backup is a directory: a dump of the database as of one moment, taken while the server runs, the key files that
+//! open what is in it, and a manifest with checksums and the place in the event and audit logs it is as of. It is
+//! checked before it is called done, and again before it is restored. Whoever holds it holds every key: keep it like one.
+//!
+//! A restore goes onto an empty data directory only; it never overwrites. It reports what it found, what the backup
+//! could not contain (everything after its moment), and how long it took.
+
+mod dump;
+mod manifest;
+mod restore;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use db::Login;
+use postgres_server::Binaries;
+
+use crate::database::Database;
+use crate::embedded::binaries;
+use crate::installation::Installation;
+use crate::{Failure, terminal};
+use manifest::Manifest;
+
+pub use restore::{RestoreArguments, restore};
+
+const DUMP: &str = "database.dump";
+const KEYS: &str = "keys";
+/// What an embedded data directory keeps outside the database and cannot do without.
+const KEY_FILES: [&str; 6] =
+    ["operator.key", "tenant.key", "audit.key", "audit.vkey", "secrets.key", "database.password"];
+
+#[derive(Args)]
+pub struct BackupArguments {
+    #[command(flatten)]
+    installation: Installation,
+    /// The directory to make; must not exist yet
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// A PostgreSQL installation to take pg_dump from when none is installed
+    #[arg(long, env = "GPUAAS_POSTGRES_DIR", value_name = "DIR")]
+    postgres_dir: Option<PathBuf>,
+}
+
+pub async fn backup(arguments: BackupArguments) -> Result<(), Failure> {
+    if arguments.out.exists() {
+        return Err(Failure::new(format!(
+            "{} exists already: a backup never overwrites, name a new directory",
+            arguments.out.display()
+        )));
+    }
+    let database = arguments.installation.database()?;
+    let data_dir = arguments.installation.data_dir()?;
+    let programs = match &data_dir {
+        Some(data_dir) => binaries(data_dir, arguments.postgres_dir).await?,
+        None => Binaries::find(arguments.postgres_dir.as_deref()).await?,
+    };
+    let part = arguments.out.with_added_extension("part");
+    let _ = std::fs::remove_dir_all(&part);
+    let made = make(&database, &programs, data_dir.as_deref(), &part).await;
+    let manifest = match made {
+        Ok(manifest) => manifest,
+        Err(failure) => {
+            let _ = std::fs::remove_dir_all(&part);
+            return Err(failure);
+        }
+    };
+    std::fs::rename(&part, &arguments.out).map_err(|error| {
+        Failure::new(format!("the backup cannot be named {}: {error}", arguments.out.display()))
+    })?;
+    terminal::say(&format!(
+        "Backed up to {}: {manifest}. Keep it as you keep a key.",
+        arguments.out.display()
+    ));
+    Ok(())
+}
+
+async fn make(
+    database: &Database,
+    programs: &Binaries,
+    keys_from: Option<&Path>,
+    directory: &Path,
+) -> Result<Manifest, Failure> {
+    create_private(directory)?;
+    let target = database.target(Login::Backup);
+    let facts = dump::dump(&target, programs, &directory.join(DUMP)).await?;
+    if let Some(data_dir) = keys_from {
+        create_private(&directory.join(KEYS))?;
+        copy_keys(data_dir, &directory.join(KEYS))?;
+    }
+    let manifest = Manifest::of(directory, facts)?;
+    manifest.write(directory)?;
+    dump::check(programs, &directory.join(DUMP)).await?;
+    Ok(manifest)
+}
+
+/// Copies the key files that are there.
+fn copy_keys(from: &Path, to: &Path) -> Result<(), Failure> {
+    for name in KEY_FILES {
+        let (source, copy) = (from.join(name), to.join(name));
+        if source.exists() {
+            let text = std::fs::read(&source)
+                .map_err(|error| Failure::new(format!("{}: {error}", source.display())))?;
+            crate::files::write_private_bytes(&copy, &text)?;
+        }
+    }
+    Ok(())
+}
+
+fn create_private(path: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new()
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| Failure::new(format!("the directory {} cannot be made: {error}", path.display())))
+}

@@ -1,0 +1,100 @@
+//! The embedded default's database: a private PostgreSQL in the data directory, or the one `DATABASE_URL` names.
+
+use std::path::{Path, PathBuf};
+
+use db::Target;
+use postgres_server::{Binaries, DataDirLock, Options, Running, SUPERUSER, Server};
+use types::{Secret, SystemEntropy};
+
+use crate::Failure;
+use crate::database::Database;
+use crate::files::write_private;
+
+/// The data directory a command works on: the named one, or the default of whoever runs it.
+pub fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let directory = match named {
+        Some(directory) => directory,
+        None if rustix::process::geteuid().is_root() => PathBuf::from("/var/lib/gpuaas"),
+        None => {
+            let home = std::env::var_os("HOME")
+                .ok_or_else(|| Failure::new("HOME is not set: name the data directory with --data-dir"))?;
+            PathBuf::from(home).join(".local/share/gpuaas")
+        }
+    };
+    std::fs::create_dir_all(&directory).map_err(|error| {
+        Failure::new(format!("the data directory {} cannot be made: {error}", directory.display()))
+    })?;
+    directory.canonicalize().map_err(|error| Failure::new(format!("{}: {error}", directory.display())))
+}
+
+/// A database to work with, who administers it, and the server if it is ours to run.
+pub type Opened = (Database, Target, Option<Server>);
+
+/// Opens the database of `up`: `url` if given, else a private server in the data directory.
+pub async fn open_database(
+    lock: &DataDirLock,
+    data_dir: &Path,
+    url: Option<String>,
+    postgres_dir: Option<PathBuf>,
+) -> Result<Opened, Failure> {
+    if let Some(url) = url {
+        let admin: tokio_postgres::Config = url
+            .parse()
+            .map_err(|error| Failure::new(format!("DATABASE_URL is not a PostgreSQL URL: {error}")))?;
+        let mut config = admin.clone();
+        config.dbname("gpuaas");
+        let password = kept_password(&data_dir.join("database.password"))?;
+        return Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin), None));
+    }
+    let binaries = binaries(data_dir, postgres_dir).await?;
+    let server =
+        Server::start(lock, Options { binaries, settings: server_settings(), durable: true }).await?;
+    let mut config = tokio_postgres::Config::new();
+    config.host_path(server.socket_dir()).port(server.port()).dbname("gpuaas");
+    let password = server.password().clone();
+    let mut admin = config.clone();
+    admin.user(SUPERUSER).password(password.expose()).dbname("postgres");
+    Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin), Some(server)))
+}
+
+/// The PostgreSQL of a release: `lib/gpuaas/postgres` beside the `bin` directory this program is in.
+fn packaged_postgres() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let directory = program.parent()?.parent()?.join("lib/gpuaas/postgres");
+    directory.is_dir().then_some(directory)
+}
+
+/// A small, private server: enough connections for us, little memory.
+fn server_settings() -> Vec<(String, String)> {
+    [("max_connections", "40"), ("shared_buffers", "64MB"), ("jit", "off"), ("log_min_messages", "warning")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
+}
+
+fn kept_password(path: &Path) -> Result<Secret, Failure> {
+    if let Ok(text) = std::fs::read_to_string(path) {
+        return Ok(Secret::new(text.trim().to_owned()));
+    }
+    let mut bytes = [0u8; 24];
+    types::Entropy::fill(&SystemEntropy, &mut bytes);
+    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    write_private(path, &text)?;
+    Ok(Secret::new(text))
+}
+
+/// The programs of a PostgreSQL that fits the data directory's cluster.
+pub async fn binaries(data_dir: &Path, postgres_dir: Option<PathBuf>) -> Result<Binaries, Failure> {
+    let mut candidates = Binaries::installed().await;
+    for directory in postgres_dir.into_iter().chain(packaged_postgres()) {
+        candidates.push(Binaries::at(&directory).await?);
+    }
+    Ok(Binaries::for_cluster(data_dir, &candidates)?)
+}
+
+/// The database of a `gpuaasd up` that is running on the data directory.
+pub fn running_database(data_dir: &Path) -> Result<Database, Failure> {
+    let running = Running::at(data_dir)?;
+    let mut config = tokio_postgres::Config::new();
+    config.host_path(running.socket_dir()).port(running.port()).dbname("gpuaas");
+    Ok(Database::new(Target::plain(config), "gpuaas", running.password().clone()))
+}

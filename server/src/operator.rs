@@ -1,0 +1,59 @@
+//! `gpuaasd operator`: what only the owner of the machine or of the database may hand out.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use iam::SeededKey;
+
+use crate::files::write_private;
+use crate::installation::Installation;
+use crate::process::{Process, ProcessOptions};
+use crate::{Failure, terminal};
+
+#[derive(Subcommand)]
+pub enum OperatorCommand {
+    /// Make a new one-time sign-in link for the platform's operator
+    SignInLink {
+        #[command(flatten)]
+        installation: Installation,
+        /// Where the server answers, as the browser reaches it
+        #[arg(long, default_value = "http://127.0.0.1:8080")]
+        url: String,
+    },
+    /// Make a new API key of the platform's operator and write it to a file only you can read
+    Key {
+        #[command(flatten)]
+        installation: Installation,
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+        /// What the key is for, shown in listings
+        #[arg(long, default_value = "operator")]
+        name: String,
+    },
+}
+
+pub async fn command(command: OperatorCommand) -> Result<(), Failure> {
+    match command {
+        OperatorCommand::SignInLink { installation, url } => {
+            let process = open(&installation).await?;
+            let operator = process.app.iam.seed_operator().await?;
+            let link = process.app.iam.sign_in_link(operator, url.trim_end_matches('/')).await?;
+            terminal::say(&link);
+        }
+        OperatorCommand::Key { installation, out, name } => {
+            let process = open(&installation).await?;
+            process.app.iam.seed_operator().await?;
+            let key = process.app.iam.seed_key(SeededKey::Operator, &name).await?;
+            write_private(&out, key.expose())?;
+            terminal::say(&format!("The key is in {}.", out.display()));
+        }
+    }
+    Ok(())
+}
+
+async fn open(installation: &Installation) -> Result<Process, Failure> {
+    let database = installation.database()?;
+    database.check().await?;
+    let settings = db::Settings::default();
+    Process::start(ProcessOptions { database, connections: 1, tls: false, backstop: false, settings }).await
+}

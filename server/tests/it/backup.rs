@@ -1,0 +1,84 @@
+//! The drill: a backup taken under a running server, brought back on an empty machine.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use http::Method;
+use serde_json::json;
+use testkit::{Gpuaasd, Scratch, binary};
+
+fn gpuaasd(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
+    let mut command = Command::new(binary());
+    command.args(arguments);
+    for (flag, path) in paths {
+        command.arg(flag).arg(path);
+    }
+    command.output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[tokio::test]
+async fn a_restored_server_goes_on_where_the_backup_was_taken() {
+    let (old, new) = (Scratch::new("backup-old"), Scratch::new("backup-new"));
+    let first = Gpuaasd::up(old.path()).await;
+    let kept = first.operator().post("/api/v1/orgs", &json!({"name": "kept"})).await.expect(201).json();
+    let backup = old.path().join("backup");
+    let data = old.path().join("data");
+    let made = gpuaasd(&["backup"], &[("--data-dir", &data), ("--out", &backup)]);
+    assert!(made.status.success(), "{}", text(&made));
+    first.operator().post("/api/v1/orgs", &json!({"name": "too late"})).await.expect(201);
+
+    let restored = gpuaasd(&["restore"], &[("--from", &backup), ("--data-dir", &new.path().join("data"))]);
+    let report = text(&restored);
+    assert!(restored.status.success(), "{report}");
+    assert!(report.contains("Lost: everything after") && report.contains("Took"), "{report}");
+
+    let second = Gpuaasd::up(new.path()).await;
+    let operator = second.operator();
+    let found = operator.get(&format!("/api/v1/orgs/{}", kept["id"].as_str().unwrap())).await.expect(200);
+    assert_eq!(found.json(), kept, "the operator's key and the data came along");
+    assert_eq!(operator.get("/api/v1/orgs?name=too%20late").await.expect(200).json()["items"], json!([]));
+    // A cursor of the old history is told so; new events get positions.
+    let stale = operator.send(Method::GET, "/api/v1/events?cursor=1-1", &[], None).await.unwrap().expect(410);
+    assert_eq!(stale.code(), "cursor_expired");
+    operator.post("/api/v1/orgs", &json!({"name": "afterwards"})).await.expect(201);
+    testkit::eventually("the organization's summary is counted from new events", async || {
+        let listed = operator.get("/api/v1/orgs?name=afterwards").await.expect(200).json();
+        let id = listed["items"][0]["id"].as_str().unwrap().to_owned();
+        operator.get(&format!("/api/v1/orgs/{id}/summary")).await.status == 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_backup_that_was_changed_or_is_not_one_is_refused() {
+    let scratch = Scratch::new("backup-damaged");
+    let server = Gpuaasd::up(scratch.path()).await;
+    let (data, backup) = (scratch.path().join("data"), scratch.path().join("backup"));
+    let made = gpuaasd(&["backup"], &[("--data-dir", &data), ("--out", &backup)]);
+    assert!(made.status.success(), "{}", text(&made));
+    let again = gpuaasd(&["backup"], &[("--data-dir", &data), ("--out", &backup)]);
+    assert!(!again.status.success() && text(&again).contains("never overwrites"), "{}", text(&again));
+    let onto = gpuaasd(&["restore"], &[("--from", &backup), ("--data-dir", &data)]);
+    assert!(!onto.status.success() && text(&onto).contains("not empty"), "{}", text(&onto));
+    let dump = backup.join("database.dump");
+    let mut bytes = std::fs::read(&dump).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&dump, bytes).unwrap();
+    let fresh = scratch.path().join("fresh");
+    let damaged = gpuaasd(&["restore"], &[("--from", &backup), ("--data-dir", &fresh)]);
+    assert!(!damaged.status.success() && text(&damaged).contains("changed or damaged"), "{}", text(&damaged));
+    let nothing = gpuaasd(&["restore"], &[("--from", scratch.path()), ("--data-dir", &fresh)]);
+    assert!(!nothing.status.success() && text(&nothing).contains("not a backup"), "{}", text(&nothing));
+    drop(server);
+    let stopped = gpuaasd(&["backup"], &[("--data-dir", &fresh), ("--out", &scratch.path().join("other"))]);
+    assert!(
+        !stopped.status.success() && text(&stopped).contains("No server is running"),
+        "{}",
+        text(&stopped)
+    );
+}

@@ -1,0 +1,62 @@
+//! Signing in with the one-time link.
+
+use http::Method;
+use serde_json::json;
+use testkit::binary;
+
+use crate::shared::{gpuaasd, unique};
+
+/// A fresh code, made the way the machine's owner makes one.
+fn code() -> String {
+    let data = std::path::Path::new(gpuaasd().ready["operator_key_file"].as_str().unwrap()).parent().unwrap();
+    let made = std::process::Command::new(binary())
+        .args(["operator", "sign-in-link", "--data-dir"])
+        .arg(data)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let link = String::from_utf8(made.stdout).unwrap();
+    link.trim().split_once('#').expect("the code is after the #").1.to_owned()
+}
+
+#[tokio::test]
+async fn a_link_works_once_even_in_a_race() {
+    let body = json!({"code": code()});
+    let attempts: Vec<_> = (0..10)
+        .map(|_| {
+            let body = body.clone();
+            tokio::spawn(async move {
+                gpuaasd().anonymous().post("/api/v1/sessions", &body).await.status.as_u16()
+            })
+        })
+        .collect();
+    let mut statuses = Vec::new();
+    for attempt in attempts {
+        statuses.push(attempt.await.unwrap());
+    }
+    statuses.sort_unstable();
+    assert_eq!(statuses, [vec![201], vec![401; 9]].concat());
+}
+
+#[tokio::test]
+async fn a_session_cookie_signs_in_but_only_our_own_pages_may_change_things() {
+    let anonymous = gpuaasd().anonymous();
+    let signed_in = anonymous.post("/api/v1/sessions", &json!({"code": code()})).await.expect(201);
+    let set = signed_in.headers["set-cookie"].to_str().unwrap().to_owned();
+    assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"), "{set}");
+    let cookie = set.split(';').next().unwrap().to_owned();
+    let with = async |method: Method, path: &str, more: &[(&str, &str)], body: Option<&serde_json::Value>| {
+        let mut headers = vec![("cookie", cookie.as_str())];
+        headers.extend(more);
+        anonymous.send(method, path, &headers, body).await.unwrap()
+    };
+    with(Method::GET, "/api/v1/orgs", &[], None).await.expect(200);
+    let body = json!({"name": unique("from a page")});
+    for elsewhere in
+        [vec![], vec![("origin", "https://evil.example")], vec![("sec-fetch-site", "cross-site")]]
+    {
+        let refused = with(Method::POST, "/api/v1/orgs", &elsewhere, Some(&body)).await.expect(403);
+        assert_eq!(refused.code(), "cross_site_request");
+    }
+    with(Method::POST, "/api/v1/orgs", &[("sec-fetch-site", "same-origin")], Some(&body)).await.expect(201);
+}

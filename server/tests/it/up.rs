@@ -1,0 +1,80 @@
+//! `gpuaasd up` in trouble: each fault a clear error that says what to do, and nothing lost.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::json;
+use testkit::{Gpuaasd, Scratch, binary, free_port};
+
+fn up(data_dir: &Path, flags: &[&str]) -> Output {
+    Command::new(binary())
+        .args(["up", "--node-listen", "127.0.0.1:0", "--data-dir"])
+        .arg(data_dir)
+        .args(flags)
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    assert!(!output.status.success(), "it started");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[tokio::test]
+async fn after_kill_nine_it_recovers_with_everything_it_acknowledged() {
+    let directory = Scratch::new("kill-nine");
+    let first = Gpuaasd::up(directory.path()).await;
+    let made = first.operator().post("/api/v1/orgs", &json!({"name": "survivor"})).await.expect(201).json();
+    first.child.kill().await;
+    let second = Gpuaasd::up(directory.path()).await;
+    let found =
+        second.operator().get(&format!("/api/v1/orgs/{}", made["id"].as_str().unwrap())).await.expect(200);
+    assert_eq!(found.json(), made);
+    assert_eq!(first.ready["org"], second.ready["org"], "the default organization is made once");
+    let status = second.child.terminate().await;
+    assert!(status.success(), "SIGTERM ends it cleanly, not with {status}");
+    assert!(!directory.path().join("ready.json").exists(), "the ready file goes when the server goes");
+}
+
+#[tokio::test]
+async fn a_second_instance_and_a_taken_port_are_named() {
+    let directory = Scratch::new("second");
+    let first = Gpuaasd::up(directory.path()).await;
+    let second = said(&up(&directory.path().join("data"), &["--listen", "127.0.0.1:0"]));
+    assert!(second.contains("is in use by process"), "{second}");
+    assert!(second.contains(&first.child.pid().to_string()), "{second}");
+    let address = first.url().strip_prefix("http://").unwrap();
+    let other = Scratch::new("port");
+    let taken = said(&up(&other.path().join("data"), &["--listen", address]));
+    assert!(taken.contains("already in use") && taken.contains("--listen"), "{taken}");
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_version_is_left_alone() {
+    let directory = Scratch::new("newer");
+    let first = Gpuaasd::up(directory.path()).await;
+    let running = postgres_server::Running::at(&directory.path().join("data")).unwrap();
+    let mut config = tokio_postgres::Config::new();
+    config.host_path(running.socket_dir()).port(running.port()).dbname("gpuaas").user("gpuaas_owner");
+    config.password(running.password().expose());
+    let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let newer = "INSERT INTO public.gpuaas_migration (domain, version, name, checksum) VALUES ('iam', 999, 'later', '')";
+    client.batch_execute(newer).await.unwrap();
+    first.child.terminate().await;
+    let refused = said(&up(&directory.path().join("data"), &["--listen", "127.0.0.1:0"]));
+    assert!(refused.contains("newer version") && refused.contains("999"), "{refused}");
+}
+
+#[test]
+fn plaintext_is_for_this_machine_only() {
+    let directory = Scratch::new("plaintext");
+    let refused = said(&up(directory.path(), &["--listen", &format!("0.0.0.0:{}", free_port())]));
+    assert!(refused.contains("loopback") && refused.contains("gpuaasd run"), "{refused}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named() {
+    let refused = said(&up(Path::new("/proc/gpuaas"), &["--listen", "127.0.0.1:0"]));
+    assert!(refused.contains("/proc/gpuaas"), "{refused}");
+}
