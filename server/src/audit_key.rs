@@ -14,7 +14,7 @@ use types::{Entropy as _, SystemEntropy};
 
 use crate::Failure;
 
-const SEED_BYTES: usize = 32; // fixed: Ed25519
+const SEED_BYTES: usize = 32; // fixed: what Ed25519 takes
 const PRIVATE: u32 = 0o600;
 const READABLE: u32 = 0o644;
 
@@ -61,12 +61,13 @@ fn make(path: &Path) -> Result<[u8; SEED_BYTES], Failure> {
     SystemEntropy.fill(&mut seed);
     let part = path.with_extension(format!("part-{}", std::process::id()));
     let _ = std::fs::remove_file(&part);
-    let written = std::fs::OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&part).and_then(
-        |mut file| {
-            file.write_all(&seed)?;
-            file.sync_all()
-        },
-    );
+    let written =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&part).and_then(
+            |mut file| {
+                file.write_all(&seed)?;
+                file.sync_all()
+            },
+        );
     let linked = written.and_then(|()| std::fs::hard_link(&part, path));
     let _ = std::fs::remove_file(&part);
     match linked {

@@ -78,7 +78,8 @@ fn recorder(database: &Database) -> Result<Db, Failure> {
 
 fn verify(arguments: VerifyArguments) -> Result<(), Failure> {
     let outside = Outside { key: arguments.key, checkpoint: arguments.checkpoint };
-    let report = verify_export(&arguments.directory, &outside).map_err(|error| Failure::new(error.to_string()))?;
+    let report =
+        verify_export(&arguments.directory, &outside).map_err(|error| Failure::new(error.to_string()))?;
     terminal::say(&report.to_string());
     match report.problem {
         None => Ok(()),

@@ -68,7 +68,9 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     }
     if wanted.contains(&Role::AuditSealer) {
         let Some(audit) = &config.audit else {
-            return Err(Failure::new("the role audit-sealer needs the section [audit] with at least `key_file`"));
+            return Err(Failure::new(
+                "the role audit-sealer needs the section [audit] with at least `key_file`",
+            ));
         };
         roles::audit_sealer::start(&mut process, audit)?;
     }

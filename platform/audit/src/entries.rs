@@ -81,7 +81,8 @@ impl Audit {
         let query = query_name(org_id, filter);
         let place = self.page_start(&query, filter)?;
         // The checkpoint first: entries sealed in between are then shown without proof, never with a wrong one.
-        let checkpoint = reader.query_opt(store::CHECKPOINT_NEWEST, &[]).await?.map(|row| store::checkpoint(&row));
+        let checkpoint =
+            reader.query_opt(store::CHECKPOINT_NEWEST, &[]).await?.map(|row| store::checkpoint(&row));
         let (action, prefix) = match filter.action.as_deref() {
             Some(text) => match text.strip_suffix('*') {
                 Some(prefix) => (None, Some(prefix)),
@@ -102,7 +103,9 @@ impl Audit {
             &(i64::from(filter.limit) + 1),
         ];
         let mut rows = reader.query(store::ENTRY_LIST, params).await?;
-        if rows.is_empty() && reader.query_opt(store::ORGANIZATION_EXISTS, &[org_id.as_uuid()]).await?.is_none() {
+        if rows.is_empty()
+            && reader.query_opt(store::ORGANIZATION_EXISTS, &[org_id.as_uuid()]).await?.is_none()
+        {
             return Err(authz::NOT_FOUND.error(authz::not_found_message("organization")));
         }
         let more = rows.len() > filter.limit as usize;

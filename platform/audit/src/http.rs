@@ -6,11 +6,11 @@ use serde::Deserialize;
 use types::Timestamp;
 use web::{Call, Endpoint, Nothing, Operation, PageLimit, Reply, page_limit};
 
+use crate::Audit;
 use crate::entries::EntryFilter;
 use crate::model::*;
 use crate::policy::EntryRead;
 use crate::settings::PAGE_LIMIT_MAX;
-use crate::Audit;
 
 pub const TAGS: &[(&str, &str)] =
     &[("audit", "Who did what: every change, sealed into a log that cannot be rewritten unnoticed.")];

@@ -43,8 +43,8 @@ pub use delivery::{Delivery, DeliveryError, Destination, Parcel};
 pub use entries::EntryFilter;
 pub use export::{ExportFailure, Exported, export, record_export};
 pub use model::{
-    CheckpointReply, Entry, EntryActor, EntryId, EntryPage, ListedEntry, LogKey, LogKeys, OmittedState, Party,
-    Sealed, SignedCheckpoint,
+    CheckpointReply, Entry, EntryActor, EntryId, EntryPage, ListedEntry, LogKey, LogKeys, OmittedState,
+    Party, Sealed, SignedCheckpoint,
 };
 pub use policy::EntryRead;
 pub use replica::Replica;

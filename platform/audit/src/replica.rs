@@ -75,7 +75,8 @@ impl Replica {
 
     /// The keys that signed the note, so that the copy is of use without the database.
     async fn put_keys(&self, note: &str) -> Result<(), DeliveryError> {
-        let garbled = |what: &dyn std::fmt::Display| DeliveryError::Alarm(format!("stored key or note: {what}"));
+        let garbled =
+            |what: &dyn std::fmt::Display| DeliveryError::Alarm(format!("stored key or note: {what}"));
         let note = SignedNote::parse(note.as_bytes()).map_err(|error| garbled(&error))?;
         for row in self.internal.query(store::KEY_LIST, &[]).await? {
             let text: String = row.get(0);

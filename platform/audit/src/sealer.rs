@@ -131,7 +131,10 @@ impl Sealer {
         let Some(batch) = batch else { return Ok(Step { sealed: 0, full: false }) };
         batch.note(now);
         let sealed = batch.ids.len();
-        Ok(Step { sealed, full: store::signed(sealed as u64) >= entries_max || batch.bytes >= bytes_max.unsigned_abs() / 2 })
+        Ok(Step {
+            sealed,
+            full: store::signed(sealed as u64) >= entries_max || batch.bytes >= bytes_max.unsigned_abs() / 2,
+        })
     }
 
     /// How long the oldest entry without a place has been waiting.

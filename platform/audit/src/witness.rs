@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use db::Settings;
 use futures::future::BoxFuture;
-use merkle::{Checkpoint, SignedNote};
 use merkle::tree::SIZE_MAX;
+use merkle::{Checkpoint, SignedNote};
 
 use crate::delivery::{DeliveryError, Destination, Parcel};
 use crate::settings::{WITNESS_INTERVAL_MS, WITNESS_TIMEOUT_MS};
@@ -59,7 +59,9 @@ impl Witness {
         }
         if CONTRADICTIONS.contains(&status.as_u16()) {
             let size = parcel.to;
-            return Err(DeliveryError::Alarm(format!("the witness refuses our checkpoint of {size} entries ({status})")));
+            return Err(DeliveryError::Alarm(format!(
+                "the witness refuses our checkpoint of {size} entries ({status})"
+            )));
         }
         Err(DeliveryError::Unavailable(format!("the witness answered {status}")))
     }

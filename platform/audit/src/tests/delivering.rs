@@ -73,7 +73,7 @@ async fn a_crash_at_any_point_of_a_copy_is_resumed_with_the_same_bytes() {
     for polls in 0..40 {
         world.changes(org, 2).await;
         world.seal_all().await;
-        crash_after(polls, first.step()).await;
+        crash_after(polls, Box::pin(first.step())).await;
     }
     let second = delivery(&world, Replica::new(world.internal(), objects));
     deliver_all(&second).await;
@@ -93,7 +93,8 @@ async fn two_at_once_make_one_copy() {
         world.changes(org, 2).await;
         world.seal_all().await;
         let (left, right) = futures::join!(one.step(), two.step());
-        (left.unwrap(), right.unwrap());
+        left.unwrap();
+        right.unwrap();
     }
     deliver_all(&one).await;
     assert!(joined(&path, &world).is_clean());
@@ -125,7 +126,11 @@ async fn altered_and_missing_entries_do_not_reach_the_copy() {
         let (path, objects) = place(&world);
         world.changes(world.organization(), 2).await;
         world.seal_all().await;
-        world.admin.batch_execute(&format!("SET session_replication_role = replica; {damage}")).await.unwrap();
+        world
+            .admin
+            .batch_execute(&format!("SET session_replication_role = replica; {damage}"))
+            .await
+            .unwrap();
         let delivery = delivery(&world, Replica::new(world.internal(), objects));
         assert!(matches!(delivery.step().await, Err(DeliveryError::Alarm(_))), "{damage}");
         assert!(!path.join("checkpoints").exists());
@@ -205,7 +210,8 @@ async fn a_git_witness_keeps_history_and_refuses_to_go_back() {
     let world = World::new().await;
     let clone = world.directory("witness");
     let git = |arguments: &[&str]| {
-        let output = std::process::Command::new("git").arg("-C").arg(&clone).args(arguments).output().unwrap();
+        let output =
+            std::process::Command::new("git").arg("-C").arg(&clone).args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };

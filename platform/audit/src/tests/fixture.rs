@@ -82,7 +82,13 @@ impl World {
     }
 
     pub fn sealer(&self) -> Sealer {
-        Sealer::new(self.internal(), Arc::new(SystemClock), self.nudges.clone(), self.settings.clone(), self.seal_key())
+        Sealer::new(
+            self.internal(),
+            Arc::new(SystemClock),
+            self.nudges.clone(),
+            self.settings.clone(),
+            self.seal_key(),
+        )
     }
 
     pub async fn client(&self, login: Login) -> Client {
@@ -185,7 +191,8 @@ impl World {
             let root: Hash = store::checkpoint(&row).root.parse().unwrap();
             assert_eq!((store::unsigned(row.get(0)), root), (size, tree.root()));
         }
-        let frontier: Vec<u8> = self.admin.query_one("SELECT frontier FROM audit.tree", &[]).await.unwrap().get(0);
+        let frontier: Vec<u8> =
+            self.admin.query_one("SELECT frontier FROM audit.tree", &[]).await.unwrap().get(0);
         assert_eq!(Frontier::from_bytes(&frontier).unwrap(), tree);
         size
     }

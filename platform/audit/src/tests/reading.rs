@@ -229,14 +229,18 @@ async fn the_routes_answer_as_declared() {
     // The gate refuses a read that records, unless it is declared as one.
     let (status, _) = get(&world, identity(&world.operator()), &list).await;
     assert_eq!(status, StatusCode::OK);
-    assert_eq!(world.count("SELECT count(*) FROM spine.audit_entry WHERE action = 'audit.entry.read'").await, 1);
+    assert_eq!(
+        world.count("SELECT count(*) FROM spine.audit_entry WHERE action = 'audit.entry.read'").await,
+        1
+    );
 
     for path in ["/api/v1/audit/checkpoint", "/api/v1/audit/checkpoint?since=1", "/api/v1/audit/key"] {
         let (status, body) = get(&world, Identity::anonymous(), path).await;
         assert_eq!(status, StatusCode::OK, "{path}: {body}");
     }
     for path in ["?from=yesterday", "?unknown=1", "?cursor=x", "?limit=-1", "?correlation_id=x"] {
-        let (status, body) = get(&world, identity(&world.owner(org)), &format!("/api/v1/orgs/{org}/audit{path}")).await;
+        let (status, body) =
+            get(&world, identity(&world.owner(org)), &format!("/api/v1/orgs/{org}/audit{path}")).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{path}: {body}");
     }
 }

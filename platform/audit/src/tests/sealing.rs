@@ -15,7 +15,8 @@ use crate::store;
 
 /// Writes an entry within whatever transaction the client is in.
 async fn insert(client: &Client, id: u128) {
-    let sql = "INSERT INTO spine.audit_entry (id, at, actor_kind, actor_id, action, resource_kind, resource_id,
+    let sql =
+        "INSERT INTO spine.audit_entry (id, at, actor_kind, actor_id, action, resource_kind, resource_id,
                    generation, correlation_id, policy_version)
                VALUES ($1, now(), 'system', 'test', 'test.thing.change', 'thing', 'thg_1', 1, $1, 1)";
     client.execute(sql, &[&Uuid::from_u128(id)]).await.unwrap();
@@ -74,7 +75,8 @@ async fn a_batch_is_bounded_in_bytes_and_one_entry_always_fits() {
     let org = world.organization();
     world.changes(org, 3).await;
     world.test.set("audit.seal_batch_bytes_max", 1024).await;
-    let large = "INSERT INTO spine.audit_entry (id, at, actor_kind, actor_id, action, resource_kind, resource_id,
+    let large =
+        "INSERT INTO spine.audit_entry (id, at, actor_kind, actor_id, action, resource_kind, resource_id,
                    generation, after, correlation_id, policy_version)
                VALUES (gen_random_uuid(), now(), 'system', 'test', 'x', 'thing', 'thg_1', 1,
                        to_json(repeat('x', 5000)), gen_random_uuid(), 1)";
@@ -157,7 +159,7 @@ async fn a_crash_at_any_point_of_a_seal_loses_and_doubles_nothing() {
     let mut finished = false;
     for polls in 0..60 {
         world.changes(org, 2).await;
-        finished |= crash_after(polls, world.seal()).await.is_some();
+        finished |= crash_after(polls, Box::pin(world.seal())).await.is_some();
         if polls % 3 == 0 {
             world.seal_all().await;
             world.check_tree().await;
@@ -283,8 +285,22 @@ async fn seal_elsewhere(world: &World, count: i64) {
     let (none16, none64, none): (Vec<i16>, Vec<i64>, Vec<Vec<u8>>) = (vec![], vec![], vec![]);
     let (frontier, root, now) = (tree.to_bytes(), tree.root().as_bytes().to_vec(), world.db.now());
     let params: db::Params<'_> = &[
-        &0i64, &count, &frontier, &xids.last(), &ids.last(), &now, &hashes, &xids, &ids, &times, &none16, &none64,
-        &none, &root, &note, &era,
+        &0i64,
+        &count,
+        &frontier,
+        &xids.last(),
+        &ids.last(),
+        &now,
+        &hashes,
+        &xids,
+        &ids,
+        &times,
+        &none16,
+        &none64,
+        &none,
+        &root,
+        &note,
+        &era,
     ];
     assert_eq!(world.admin.query(store::SEAL_WRITE, params).await.unwrap().len(), 1);
 }
@@ -316,11 +332,8 @@ async fn no_login_can_rewrite_what_is_sealed() {
     world.change(world.organization()).await;
     world.seal_all().await;
     let tables = ["leaf", "node", "checkpoint", "signing_key", "tree"];
-    let (owner, app, sealer) = (
-        world.client(Login::Owner).await,
-        world.client(Login::App).await,
-        world.client(Login::Sealer).await,
-    );
+    let (owner, app, sealer) =
+        (world.client(Login::Owner).await, world.client(Login::App).await, world.client(Login::Sealer).await);
     for table in tables {
         for client in [&owner, &app, &sealer] {
             for sql in [format!("DELETE FROM audit.{table}"), format!("TRUNCATE audit.{table}")] {
@@ -342,28 +355,4 @@ async fn no_login_can_rewrite_what_is_sealed() {
     }
     let forged = "INSERT INTO audit.checkpoint VALUES (9, '\\x', '', now())";
     assert_eq!(app.batch_execute(forged).await.unwrap_err().code().unwrap().code(), "42501");
-}
-
-/// Not a test of time: run by hand for the numbers (`cargo test -p audit --release -- --ignored --nocapture rate`).
-#[tokio::test]
-#[ignore = "prints a rate"]
-async fn rate_of_sealing() {
-    let world = World::new().await;
-    let sql = "INSERT INTO spine.audit_entry (id, at, org_id, actor_kind, actor_id, action, resource_kind, resource_id,
-                   generation, before, after, correlation_id, policy_version)
-               SELECT gen_random_uuid(), now(), gen_random_uuid(), 'user', 'opr_test', 'iam.project.rename', 'project',
-                      'prj_' || n, 1, json_build_object('name', repeat('a', 200)), json_build_object('name', repeat('b', 200)),
-                      gen_random_uuid(), 1
-               FROM generate_series(1, 100000) n";
-    world.admin.batch_execute(sql).await.unwrap();
-    let internal = db::Internal::new(world.test.pool(Login::Sealer, 2), "rate", false);
-    let sealer =
-        Sealer::new(internal, Arc::new(SystemClock), world.nudges.clone(), world.settings.clone(), world.seal_key());
-    let begun = Instant::now();
-    let mut sealed = 0;
-    while sealed < 100_000 {
-        sealed += sealer.step().await.unwrap().sealed;
-    }
-    let seconds = begun.elapsed().as_secs_f64();
-    println!("sealed {sealed} entries in {seconds:.2} s: {:.0}/s", f64::from(100_000) / seconds);
 }

@@ -117,7 +117,10 @@ async fn the_newest_entries_removed_with_their_checkpoint_are_missed_by_a_kept_o
     assert!(examine(&world, None).await.is_clean(), "without a kept checkpoint this cannot be seen");
     let report = examine(&world, Some(&kept)).await;
     let missed = report.problem.iter().chain(&report.also);
-    assert!(missed.clone().any(|finding| matches!(finding, Finding::NewestRemoved { index: 4, last: 7 })), "{report}");
+    assert!(
+        missed.clone().any(|finding| matches!(finding, Finding::NewestRemoved { index: 4, last: 7 })),
+        "{report}"
+    );
 }
 
 #[tokio::test]
@@ -158,5 +161,8 @@ async fn an_export_while_others_write_is_a_clean_prefix() {
 async fn an_export_is_itself_recorded() {
     let world = sealed(1).await;
     record_export(&world.db).await.unwrap();
-    assert_eq!(world.count("SELECT count(*) FROM spine.audit_entry WHERE action = 'audit.log.export'").await, 1);
+    assert_eq!(
+        world.count("SELECT count(*) FROM spine.audit_entry WHERE action = 'audit.log.export'").await,
+        1
+    );
 }
