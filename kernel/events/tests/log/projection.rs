@@ -3,7 +3,6 @@
 use db::{Bookkeeping, DbError};
 use events::{Feed, LogEvent, Projection, rebuild, run_projection};
 use futures::future::BoxFuture;
-use testkit::types::Timestamp;
 use testkit::{TestDb, eventually, toy};
 use tokio_util::sync::CancellationToken;
 
@@ -33,11 +32,7 @@ impl Projection for Tally {
         Box::pin(async move { tx.query(COUNT_ONE, &[&event.organization]).await.map(drop) })
     }
 
-    fn rebuild<'a>(
-        &'a self,
-        tx: &'a mut Bookkeeping,
-        _: (i64, Timestamp),
-    ) -> BoxFuture<'a, Result<(), DbError>> {
+    fn rebuild<'a>(&'a self, tx: &'a mut Bookkeeping) -> BoxFuture<'a, Result<(), DbError>> {
         Box::pin(async move {
             tx.query("DELETE FROM toy.tally", &[]).await?;
             tx.query(COUNT_ALL, &[]).await.map(drop)
