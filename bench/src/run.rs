@@ -71,7 +71,8 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
     std::thread::sleep(AFTER_BURST);
     let memory = Memory { at_rest_mb, rested: scale.rest, after_burst_mb: pss_mb(bench.server.pid())? };
     let postgres = bench.runtime.block_on(postgres_version(&bench.server.admin()?))?;
-    let results = Results { rounds, starts, memory, floor_tool: bench.floor.tool_name() };
+    let (floor_tool, floor_is_pgbench) = (bench.floor.tool_name(), bench.floor.is_pgbench());
+    let results = Results { rounds, starts, memory, floor_tool, floor_is_pgbench };
     println!("Measured at commit {} on: {}", machine::commit(), machine::line(&postgres));
     println!("Load average before: {busy_before}; {} rounds of {} s.\n", arguments.rounds, arguments.seconds);
     print!("{}", report::table(&results));

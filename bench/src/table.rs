@@ -48,6 +48,12 @@ impl Row {
         self.aim_unmeasured(aim, unit)
     }
 
+    /// An aim that is only stated when what was measured cannot be compared with it.
+    #[must_use]
+    pub fn aim_if(self, judged: bool, aim: Aim, unit: &str, value: f64) -> Self {
+        if judged { self.aim(aim, unit, value) } else { self.aim_unmeasured(aim, unit) }
+    }
+
     /// An aim that nothing was measured for: neither met nor missed.
     #[must_use]
     pub fn aim_unmeasured(mut self, aim: Aim, unit: &str) -> Self {
