@@ -3,8 +3,10 @@
 
 use std::process::ExitCode;
 
+/// A reader that went away (`| head`) is no reason to fail what was already done.
 pub fn say(text: &str) {
-    println!("{text}");
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 pub fn fail(text: &str) -> ExitCode {
