@@ -14,7 +14,7 @@ use types::{Entropy as _, SystemEntropy};
 
 use crate::Failure;
 
-const SEED_BYTES: usize = 32; // fixed: Ed25519
+const SEED_BYTES: usize = 32; // fixed: what Ed25519 takes
 const PRIVATE: u32 = 0o600;
 const READABLE: u32 = 0o644;
 

@@ -88,6 +88,18 @@ struct Ready {
     pid: u32,
 }
 
+/// The audit log of an embedded installation. Its copy lies on the same disk, which saves it from a slip in the
+/// database and not from the loss of the disk; an operator who wants more has `run`.
+fn audit_config(data_dir: &Path, witness_url: Option<String>) -> AuditConfig {
+    AuditConfig {
+        key_file: data_dir.join("audit.key"),
+        log_name: crate::config::default_log_name(),
+        replica_dir: Some(data_dir.join("audit-replica")),
+        witness_url,
+        witness_git: None,
+    }
+}
+
 pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     let tracing = TelemetryConfig { otlp_endpoint: arguments.otlp_endpoint.clone(), ..Default::default() };
     let traces = telemetry::start(arguments.log_format, LOG_LEVEL, &tracing)?;
@@ -211,18 +223,6 @@ async fn supervise(
     match failure {
         Some(failure) => Err(failure.into()),
         None => Ok(server.stop().await?),
-    }
-}
-
-/// The audit log of an embedded installation. Its copy lies on the same disk, which saves it from a slip in the
-/// database and not from the loss of the disk; an operator who wants more has `run`.
-fn audit_config(data_dir: &Path, witness_url: Option<String>) -> AuditConfig {
-    AuditConfig {
-        key_file: data_dir.join("audit.key"),
-        log_name: crate::config::default_log_name(),
-        replica_dir: Some(data_dir.join("audit-replica")),
-        witness_url,
-        witness_git: None,
     }
 }
 

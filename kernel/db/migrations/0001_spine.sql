@@ -137,6 +137,8 @@ CREATE TABLE spine.flow (
     data            json        NOT NULL,
     generation      bigint      NOT NULL DEFAULT 1,
     wake_at         timestamptz NOT NULL,
+    -- Woken while a worker had it: what the worker saw may be old, so it has to look again before it rests.
+    woken           boolean     NOT NULL DEFAULT false,
     entered_at      timestamptz NOT NULL,
     deadline_at     timestamptz,
     waiting_for     text,

@@ -32,6 +32,9 @@ pub mod settings;
 mod transaction;
 mod tx;
 
+#[cfg(test)]
+mod tests;
+
 pub use backstop::UNRECORDED_CHANGE;
 pub use bridge::{Bridge, SETTINGS};
 pub use change::{Change, Event, EventInfo};

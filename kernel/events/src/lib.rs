@@ -29,7 +29,7 @@ pub use feed::{CURSOR_EXPIRED, EventCursor, Feed, Filter, INVALID_CURSOR};
 pub use log::{Log, LogEnd};
 pub use log_event::{CloudEvent, EventId, LogEvent};
 pub use parked::{ParkedEvent, parked};
-pub use projection::{Projection, rebuild, run as run_projection};
+pub use projection::{Projection, as_of as projection_as_of, rebuild, run as run_projection};
 pub use sequencer::Sequencer;
 pub use settings::{LOG_RETENTION_SECONDS, OUTBOX_RETENTION_SECONDS, SETTINGS};
 pub use wait::wait_until;

@@ -5,7 +5,7 @@
 //! from the present state of what the event is about, not add up deltas.
 
 use db::settings::Settings;
-use db::{Bookkeeping, DbError, Internal};
+use db::{Bookkeeping, DbError, Internal, Reader};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -31,11 +31,13 @@ pub trait Projection: Send + Sync {
     ) -> BoxFuture<'a, Result<(), DbError>>;
 
     /// Empties the tables and fills them from the domain's present state.
-    fn rebuild<'a>(
-        &'a self,
-        tx: &'a mut Bookkeeping,
-        as_of: (i64, Timestamp),
-    ) -> BoxFuture<'a, Result<(), DbError>>;
+    fn rebuild<'a>(&'a self, tx: &'a mut Bookkeeping) -> BoxFuture<'a, Result<(), DbError>>;
+}
+
+/// What a projection is as of: the last event it has applied, and when that got its position.
+pub async fn as_of(reader: &Reader, name: &str) -> Result<(i64, Timestamp), DbError> {
+    let row = reader.query_opt(store::CONSUMER_AS_OF, &[&name]).await?;
+    Ok(row.map_or((0, Timestamp::UNIX_EPOCH), |row| (row.get(0), row.get(1))))
 }
 
 const BATCH: i64 = 200;
@@ -115,7 +117,7 @@ pub async fn rebuild(projection: &dyn Projection, internal: &Internal) -> Result
     let name = projection.name();
     internal
         .bookkeeping(projection.tables(), async |tx| {
-            projection.rebuild(tx, (head.position, head.at)).await?;
+            projection.rebuild(tx).await?;
             tx.query(store::CONSUMER_ADD, &[&name, &head.position]).await?;
             tx.query(store::CONSUMER_RESET, &[&name, &head.position, &head.at]).await.map(drop)
         })

@@ -81,3 +81,6 @@ VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (consumer, position) DO NOTHING"
 pub(crate) const PARKED_LIST: &str = "
 SELECT consumer, position, event_id, type, error, attempts, parked_at FROM spine.parked_event
 ORDER BY parked_at DESC, consumer, position DESC LIMIT $1";
+
+pub(crate) const CONSUMER_AS_OF: &str = "
+SELECT position, greatest(position_at, 'epoch'::timestamptz) FROM spine.consumer WHERE name = $1";

@@ -77,7 +77,11 @@ impl<M: Machine> Runner<M> {
             }
             tokio::select! {
                 () = nudge.wait(SWEEP_MS.millis(&self.inner.settings)) => {}
-                Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
+                Some(ended) = tasks.join_next(), if !tasks.is_empty() => {
+                    if let Err(error) = ended {
+                        tracing::error!(kind = M::KIND, %error, "a flow's step panicked; its lease has to run out");
+                    }
+                }
                 () = stop.cancelled() => {}
             }
         }

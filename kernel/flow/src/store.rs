@@ -4,15 +4,17 @@ pub(crate) const START: &str = "
 INSERT INTO spine.flow (id, kind, key, org_id, state, data, wake_at, entered_at, deadline_at, correlation_id, causation_id,
                         traceparent, created_at)
 VALUES ($1, $2, $3, $4, $5, $6::text::json, $7, $7, $8, $9, $10, $11, $7)
-ON CONFLICT (kind, key) WHERE done_at IS NULL DO UPDATE SET wake_at = least(spine.flow.wake_at, $7)
+ON CONFLICT (kind, key) WHERE done_at IS NULL DO UPDATE SET wake_at = least(spine.flow.wake_at, $7), woken = true
 RETURNING id";
 
+/// A flow that a worker has leased is due already; `woken` tells that worker that its facts are old.
 pub(crate) const WAKE: &str = "
-UPDATE spine.flow SET wake_at = $3 WHERE kind = $1 AND key = $2 AND done_at IS NULL AND wake_at > $3";
+UPDATE spine.flow SET wake_at = least(wake_at, $3), woken = true WHERE kind = $1 AND key = $2 AND done_at IS NULL";
 
 /// Leases due rows in one statement; rows another worker is looking at are skipped.
 pub(crate) const LEASE: &str = "
-UPDATE spine.flow SET lease_token = lease_token + 1, lease_until = clock_timestamp() + make_interval(secs => $3)
+UPDATE spine.flow SET lease_token = lease_token + 1, lease_until = clock_timestamp() + make_interval(secs => $3),
+       woken = false
 WHERE id IN (
     SELECT id FROM spine.flow
     WHERE kind = $1 AND done_at IS NULL AND wake_at <= $2 AND lease_until < clock_timestamp()
@@ -26,13 +28,17 @@ UPDATE spine.flow SET state = $4, generation = generation + 1, entered_at = $5, 
 WHERE id = $1 AND lease_token = $2 AND generation = $3 AND done_at IS NULL
 RETURNING generation";
 
+/// Gives the lease back until `$4`; at once, if the flow was woken since it was leased.
 pub(crate) const WAIT: &str = "
-UPDATE spine.flow SET wake_at = $4, waiting_for = $5, attempts = $6, last_error = $7, lease_until = '-infinity'
+UPDATE spine.flow SET wake_at = CASE WHEN woken THEN wake_at ELSE $4::timestamptz END, waiting_for = $5, attempts = $6,
+       last_error = $7, lease_until = '-infinity'
 WHERE id = $1 AND lease_token = $2 AND generation = $3 AND done_at IS NULL
 RETURNING generation";
 
+/// Ends the flow; if it was woken since it was leased, it stays due instead, and is asked again.
 pub(crate) const DONE: &str = "
-UPDATE spine.flow SET done_at = $4, waiting_for = NULL, last_error = NULL, lease_until = '-infinity', generation = generation + 1
+UPDATE spine.flow SET done_at = CASE WHEN woken THEN NULL ELSE $4::timestamptz END, waiting_for = NULL, last_error = NULL,
+       lease_until = '-infinity', generation = generation + 1
 WHERE id = $1 AND lease_token = $2 AND generation = $3 AND done_at IS NULL
 RETURNING generation";
 

@@ -20,7 +20,9 @@ impl Running {
     /// Fails if no server is running on the data directory.
     pub fn at(data_dir: &Path) -> Result<Self> {
         let layout = Layout::of(data_dir);
-        let socket_dir = socket::prepared(&layout);
+        // Recorded only when the directory beside the cluster is no path for a socket.
+        let socket_dir = std::fs::read_to_string(layout.socket_elsewhere())
+            .map_or_else(|_| layout.socket_dir(), |text| PathBuf::from(text.trim()));
         if !socket::socket_in(&socket_dir).exists() {
             return Err(PostgresError::NotRunning { data_dir: data_dir.to_owned() });
         }

@@ -41,15 +41,6 @@ pub(crate) fn prepare(layout: &Layout, account: &Account) -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// Where the socket directory of a server is that was prepared before.
-pub(crate) fn prepared(layout: &Layout) -> PathBuf {
-    let beside = layout.socket_dir();
-    if clients_can_use(&beside) {
-        return beside;
-    }
-    fs::read_to_string(layout.socket_elsewhere()).map_or(beside, |text| PathBuf::from(text.trim()))
-}
-
 /// Removes what lies outside the data directory, once the server is stopped.
 pub(crate) fn clean_up(layout: &Layout, directory: &Path) -> Result<()> {
     if directory == layout.socket_dir() {

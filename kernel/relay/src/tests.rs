@@ -8,5 +8,4 @@
 mod compare;
 mod faults;
 mod nats;
-mod speed;
 mod stage;

@@ -13,7 +13,7 @@ pub async fn cut_at_every_await<T>(
     mut check: impl AsyncFnMut(usize),
 ) -> usize {
     for polls in 1.. {
-        if polled(work(), polls).await.is_some() {
+        if cut_after(polls, work()).await.is_some() {
             return polls - 1;
         }
         check(polls).await;
@@ -22,7 +22,7 @@ pub async fn cut_at_every_await<T>(
 }
 
 /// The future's value if it is there after so many polls; else the future is dropped.
-async fn polled<T>(work: impl Future<Output = T>, polls: usize) -> Option<T> {
+pub async fn cut_after<T>(polls: usize, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     let mut left = polls;
     std::future::poll_fn(|context| match work.as_mut().poll(context) {

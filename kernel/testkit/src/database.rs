@@ -109,6 +109,16 @@ impl TestDb {
         Self::plan(&[SPINE, toy::MIGRATION_SET])
     }
 
+    /// The same database with fresh connections: settings of a login or a database hold from the next session on.
+    #[must_use]
+    pub fn reopened(mut self) -> Self {
+        let ids = self.db.ids().clone();
+        let pool = pool(self.target(Login::App), 10);
+        self.db.pool().close();
+        self.db = Db::with_backstop(pool, Arc::clone(&self.clock), ids, self.nudges.clone());
+        self
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -21,7 +21,7 @@
 //!
 //! This crate knows no domain: the caller brings its migrations. It is a dev-dependency only, so it may panic.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::large_futures)]
 
 mod child;
 mod cut;
@@ -42,7 +42,7 @@ pub mod toy;
 mod walls;
 
 pub use child::Child;
-pub use cut::cut_at_every_await;
+pub use cut::{cut_after, cut_at_every_await};
 pub use database::{Plan, TestDb};
 pub use eventually::{DEADLINE, eventually, eventually_some};
 pub use gpuaasd::{Gpuaasd, binary};

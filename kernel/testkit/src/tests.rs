@@ -95,3 +95,19 @@ async fn a_future_is_cut_at_each_of_its_awaits() {
     );
     assert_eq!(cuts.await, 2);
 }
+
+#[tokio::test]
+async fn nats_comes_back_with_what_it_had_and_can_lose_it() {
+    let mut nats = NatsServer::start().await;
+    let greeting = async |nats: &NatsServer| {
+        let address = nats.url().replace("nats://", "");
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let mut text = vec![0u8; 4096];
+        let length = tokio::io::AsyncReadExt::read(&mut stream, &mut text).await.unwrap();
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    assert!(greeting(&nats).await.contains("\"jetstream\":true"));
+    nats.start_again().await;
+    nats.start_again_empty().await;
+    assert!(greeting(&nats).await.contains("\"jetstream\":true"));
+}

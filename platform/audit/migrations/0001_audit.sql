@@ -4,25 +4,33 @@
 CREATE SCHEMA audit;
 GRANT USAGE ON SCHEMA audit TO ${app}, ${reader}, ${sealer};
 
--- Where the sealer stands: the tree's right edge (merkle::Frontier) and the last entry in it, by (xid, id). One row,
--- moved only from the size it was read at. cluster is the PostgreSQL the marks' transaction ids belong to: in another
--- one, after a logical restore, they would compare wrongly and hide entries.
+-- Transaction ids compare only within one PostgreSQL. A restore into another one begins a new era: entries sealed in
+-- earlier ones keep their numbers, and their ids say nothing about the order of new entries.
+CREATE TABLE audit.era (
+    number          integer     PRIMARY KEY,
+    from_size       bigint      NOT NULL,
+    cluster         bigint      NOT NULL
+);
+INSERT INTO audit.era SELECT 1, 0, system_identifier FROM pg_control_system();
+
+-- Where the sealer stands: the tree's right edge (merkle::Frontier) and the last entry in it, by (xid, id) within the
+-- newest era. One row, moved only from the size it was read at.
 CREATE TABLE audit.tree (
     singleton       boolean     PRIMARY KEY DEFAULT true CHECK (singleton),
     size            bigint      NOT NULL DEFAULT 0,
     frontier        bytea       NOT NULL DEFAULT '\x0000000000000000',
     done_xid        xid8        NOT NULL DEFAULT '0',
     done_id         uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
-    cluster         bigint      NOT NULL,
     sealed_at       timestamptz
 );
-INSERT INTO audit.tree (cluster) SELECT system_identifier FROM pg_control_system();
+INSERT INTO audit.tree DEFAULT VALUES;
 
 -- Entry number `index` of the log, and the hash of its exact exported bytes. Kept for ever, unlike the entries: every
 -- later proof is computed from these. Not partitioned: nothing is ever dropped, and both keys only grow at their end.
 CREATE TABLE audit.leaf (
     index           bigint      PRIMARY KEY,
     hash            bytea       NOT NULL CHECK (octet_length(hash) = 32),
+    era             integer     NOT NULL,
     xid             xid8        NOT NULL,
     entry_id        uuid        NOT NULL,
     at              timestamptz NOT NULL
@@ -64,9 +72,9 @@ CREATE TABLE audit.delivery (
 );
 
 -- --------------------------------------------------------------------------------------------------------- grants
-GRANT SELECT ON audit.tree, audit.leaf, audit.node, audit.checkpoint, audit.signing_key TO ${app}, ${reader};
+GRANT SELECT ON audit.tree, audit.era, audit.leaf, audit.node, audit.checkpoint, audit.signing_key TO ${app}, ${reader};
 GRANT SELECT, UPDATE ON audit.tree TO ${sealer};
-GRANT SELECT, INSERT ON audit.leaf, audit.node, audit.checkpoint, audit.signing_key TO ${sealer};
+GRANT SELECT, INSERT ON audit.era, audit.leaf, audit.node, audit.checkpoint, audit.signing_key TO ${sealer};
 GRANT SELECT, INSERT, UPDATE ON audit.delivery TO ${sealer};
 
 -- ---------------------------------------------------------------------------------------------------- append-only
@@ -76,6 +84,8 @@ BEGIN
     RAISE EXCEPTION '%.% is append-only: % refused', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
         USING ERRCODE = 'insufficient_privilege';
 END $$;
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit.era
+    FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit.leaf
     FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit.node

@@ -42,6 +42,8 @@ pub trait Destination: Send + Sync + 'static {
     /// Most entries in a parcel, unless a single seal is larger.
     fn entries_max(&self, settings: &Settings) -> u64;
     fn interval(&self, settings: &Settings) -> Duration;
+    /// Does it have nothing of ours at all? Then whatever the mark says, everything is delivered again.
+    fn is_empty(&self) -> BoxFuture<'_, Result<bool, DeliveryError>>;
     /// Returns when the parcel is safe there. May get the same one again.
     fn deliver<'a>(&'a self, parcel: &'a Parcel) -> BoxFuture<'a, Result<(), DeliveryError>>;
 }
@@ -69,6 +71,13 @@ impl Delivery {
     /// Works until told to stop.
     pub async fn run(&self, stop: CancellationToken) {
         let name = self.destination.name();
+        while let Err(error) = self.look_around().await {
+            report(name, &error);
+            tokio::select! {
+                () = tokio::time::sleep(DELIVERY_RETRY_MS.millis(&self.settings)) => {}
+                () = stop.cancelled() => return,
+            }
+        }
         while !stop.is_cancelled() {
             let mut pause = self.destination.interval(&self.settings);
             match self.step().await {
@@ -84,6 +93,15 @@ impl Delivery {
                 () = stop.cancelled() => {}
             }
         }
+    }
+
+    /// A new, empty place (after a restore, or a change of configuration) gets everything from the beginning.
+    pub async fn look_around(&self) -> Result<(), DeliveryError> {
+        if self.destination.is_empty().await? {
+            let params: db::Params<'_> = &[&self.destination.name(), &self.clock.now()];
+            self.internal.bookkeeping_one(TABLES, store::DELIVERY_RESTART, params).await?;
+        }
+        Ok(())
     }
 
     /// Delivers one parcel, if there is one. Returns the size that has arrived.

@@ -71,11 +71,17 @@ pub async fn export(internal: &Internal, directory: &Path) -> Result<Exported, E
     let note = SignedNote::parse(checkpoint.note.as_bytes())?;
     let key = signer_of(internal, &note).await?;
     let mut writer = ExportWriter::create(directory)?;
+    // A page never reaches from one era into the next: places compare only within one.
+    let eras = internal.query(store::ERA_LIST, &[]).await?;
+    let starts = eras.iter().map(|row| store::unsigned(row.get(0)));
+    let ends: Vec<u64> = starts.filter(|start| *start < checkpoint.size).chain([checkpoint.size]).collect();
     let mut from = 0;
-    while from < checkpoint.size {
-        let to = checkpoint.size.min(from + PAGE);
-        write_page(internal, &mut writer, from, to).await?;
-        from = to;
+    for end in ends {
+        while from < end {
+            let to = end.min(from + PAGE);
+            write_page(internal, &mut writer, from, to).await?;
+            from = to;
+        }
     }
     // fixed: the export format's own limit
     let most = i64::try_from(CHECKPOINTS_MAX).unwrap_or(i64::MAX);

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use db::{Internal, Settings};
+use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use merkle::{SignedNote, leaf_hash};
 use object_store::path::Path;
@@ -116,6 +117,16 @@ impl Destination for Replica {
 
     fn interval(&self, settings: &Settings) -> Duration {
         REPLICATE_INTERVAL_MS.millis(settings)
+    }
+
+    fn is_empty(&self) -> BoxFuture<'_, Result<bool, DeliveryError>> {
+        Box::pin(async {
+            match self.objects.list(None).next().await {
+                None => Ok(true),
+                Some(Ok(_)) => Ok(false),
+                Some(Err(error)) => Err(DeliveryError::Unavailable(error.to_string())),
+            }
+        })
     }
 
     fn deliver<'a>(&'a self, parcel: &'a Parcel) -> BoxFuture<'a, Result<(), DeliveryError>> {

@@ -47,13 +47,14 @@ pub enum SealError {
     )]
     OtherKey { known: String, ours: String },
     #[error(
-        "the log comes from another PostgreSQL server, whose transaction ids do not compare with this one's. After a \
-         restore, move this server's transaction counter beyond the old one's (pg_resetwal -x) before new changes are made"
+        "the log comes from another PostgreSQL server, whose transaction ids do not compare with this one's: new entries \
+         could hide behind old ones. Bring databases back with `gpuaasd restore`, which takes care of it"
     )]
     OtherCluster,
 }
 
-const TABLES: &[&str] = &["audit.tree", "audit.leaf", "audit.node", "audit.checkpoint", "audit.signing_key"];
+const TABLES: &[&str] =
+    &["audit.tree", "audit.era", "audit.leaf", "audit.node", "audit.checkpoint", "audit.signing_key"];
 
 pub struct Sealer {
     internal: Internal,
@@ -116,7 +117,8 @@ impl Sealer {
             .internal
             .bookkeeping(TABLES, async |tx| -> Result<Option<Batch>, SealError> {
                 let Some(edge) = take(tx, &signer, now).await? else { return Ok(None) };
-                let params: db::Params<'_> = &[&edge.done_xid, &edge.done_id, &entries_max, &bytes_max];
+                let params: db::Params<'_> =
+                    &[&edge.done_xid, &edge.done_id, &entries_max, &bytes_max, &edge.era];
                 let rows = tx.query(store::SEAL_BATCH, params).await?;
                 if rows.is_empty() {
                     return Ok(None);
@@ -155,6 +157,7 @@ struct Edge {
     frontier: Frontier,
     done_xid: String,
     done_id: Uuid,
+    era: i32,
 }
 
 /// Reads the edge, if no other sealer is at work; publishes the key before the first entry.
@@ -170,11 +173,13 @@ async fn take(
         return Ok(None);
     }
     let size: i64 = row.get(1);
-    if !row.get::<_, bool>(5) && tx.query_opt(store::CLUSTER_ADOPT, &[]).await?.is_none() {
-        return Err(SealError::OtherCluster);
+    let mut era: i32 = row.get(6);
+    if !row.get::<_, bool>(5) {
+        let adopted = tx.query_opt(store::ERA_ADOPT, &[&era]).await?;
+        era = adopted.ok_or(SealError::OtherCluster)?.get(0);
     }
     let ours = signer.verifier().to_string();
-    match row.get::<_, Option<String>>(6) {
+    match row.get::<_, Option<String>>(7) {
         None => drop(tx.query(store::KEY_PUBLISH, &[&size, &ours, &now]).await?),
         Some(known) if known == ours => {}
         Some(known) => return Err(SealError::OtherKey { known, ours }),
@@ -184,6 +189,7 @@ async fn take(
         frontier: Frontier::from_bytes(row.get(2))?,
         done_xid: row.get(3),
         done_id: row.get(4),
+        era,
     };
     if edge.frontier.size() != edge.size {
         return Err(SealError::EdgeSize { size: edge.size, edge: edge.frontier.size() });
@@ -194,6 +200,7 @@ async fn take(
 /// A sealed batch, column by column as it is written.
 struct Batch {
     from: u64,
+    era: i32,
     frontier: Frontier,
     hashes: Vec<Vec<u8>>,
     xids: Vec<String>,
@@ -215,6 +222,7 @@ impl Batch {
     ) -> Result<Self, SealError> {
         let mut batch = Self {
             from: edge.size,
+            era: edge.era,
             frontier: edge.frontier,
             hashes: Vec::new(),
             xids: Vec::new(),
@@ -268,6 +276,7 @@ impl Batch {
             &self.node_hashes,
             &root.as_bytes().as_slice(),
             &self.note,
+            &self.era,
         ];
         match tx.query_opt(store::SEAL_WRITE, params).await? {
             Some(_) => Ok(()),

@@ -28,12 +28,13 @@ const ENTRY_COLUMNS: usize = 18;
 /// this transaction an id early and hold back the horizon, its own and everybody else's.
 pub const TREE_TAKE: &str = "
 SELECT pg_try_advisory_xact_lock(7305804402461439), t.size, t.frontier, t.done_xid::text, t.done_id,
-       t.cluster = c.system_identifier,
+       era.cluster = c.system_identifier, era.number,
        (SELECT k.verifier_key FROM audit.signing_key k ORDER BY k.from_size DESC LIMIT 1)
-FROM audit.tree t, pg_control_system() c";
+FROM audit.tree t, pg_control_system() c, (SELECT * FROM audit.era ORDER BY number DESC LIMIT 1) AS era";
 
 /// The next entries in order, and only final ones: their transaction is older than every running one, so nothing can
-/// still appear among them or before them. The running sum of bytes bounds what comes back; one entry always does.
+/// still appear among them or before them. Entries sealed in an earlier era may have any transaction id: they are left
+/// out by their leaf. The running sum of bytes bounds what comes back; one entry always does.
 pub const SEAL_BATCH: &str = concat!(
     "SELECT * FROM (
          SELECT ready.*, row_number() OVER w AS n,
@@ -44,6 +45,7 @@ pub const SEAL_BATCH: &str = concat!(
     ", e.xid AS place FROM spine.audit_entry e
              WHERE e.xid >= $1::text::xid8 AND (e.xid, e.id) > ($1::text::xid8, $2)
                AND e.xid < pg_snapshot_xmin(pg_current_snapshot())
+               AND ($5 = 1 OR NOT EXISTS (SELECT FROM audit.leaf l WHERE l.entry_id = e.id AND l.era < $5))
              ORDER BY e.xid, e.id LIMIT $3
          ) AS ready
          WINDOW w AS (ORDER BY place, id ROWS UNBOUNDED PRECEDING)
@@ -57,8 +59,8 @@ WITH mark AS (
     UPDATE audit.tree SET size = $2, frontier = $3, done_xid = $4::text::xid8, done_id = $5, sealed_at = $6
     WHERE size = $1 RETURNING size
 ), leaf AS (
-    INSERT INTO audit.leaf (index, hash, xid, entry_id, at)
-    SELECT $1 + l.n - 1, l.hash, l.xid::xid8, l.id, l.at
+    INSERT INTO audit.leaf (index, hash, era, xid, entry_id, at)
+    SELECT $1 + l.n - 1, l.hash, $16, l.xid::xid8, l.id, l.at
     FROM mark, unnest($7::bytea[], $8::text[], $9::uuid[], $10::timestamptz[])
         WITH ORDINALITY AS l (hash, xid, id, at, n)
 ), node AS (
@@ -73,23 +75,36 @@ SELECT size FROM mark";
 pub const KEY_PUBLISH: &str =
     "INSERT INTO audit.signing_key (from_size, verifier_key, at) VALUES ($1, $2, $3)";
 
-/// After a move to another PostgreSQL: is every entry up to the mark sealed, and is the new server's transaction
-/// counter beyond the mark? Only then do old and new transaction ids sort as they should.
-pub const CLUSTER_ADOPT: &str = "
-UPDATE audit.tree t SET cluster = c.system_identifier
-FROM pg_control_system() c
+/// A PostgreSQL with another identity and the same transaction ids going on, as pg_upgrade leaves it: every entry up
+/// to the mark is sealed, and the counter is beyond the mark. Only then do old and new ids sort as they should.
+pub const ERA_ADOPT: &str = "
+INSERT INTO audit.era (number, from_size, cluster)
+SELECT $1 + 1, t.size, c.system_identifier FROM audit.tree t, pg_control_system() c
 WHERE t.done_xid < pg_snapshot_xmin(pg_current_snapshot())
   AND NOT EXISTS (
       SELECT FROM spine.audit_entry e
       WHERE (e.xid, e.id) <= (t.done_xid, t.done_id)
         AND NOT EXISTS (SELECT FROM audit.leaf l WHERE l.entry_id = e.id))
-RETURNING t.size";
+RETURNING number";
+
+/// Run once, by a superuser, in a database restored into another PostgreSQL, before anything else connects. What was not
+/// sealed yet gets a transaction id below any the new server will give out; what was keeps its own, which is part of the
+/// sealed bytes. The mark begins again below them all.
+pub const NEW_CLUSTER: &str = "
+SET session_replication_role = replica;
+UPDATE spine.audit_entry e SET xid = '2' WHERE NOT EXISTS (SELECT FROM audit.leaf l WHERE l.entry_id = e.id);
+INSERT INTO audit.era SELECT max(e.number) + 1, max(t.size), max(c.system_identifier)
+    FROM audit.era e, audit.tree t, pg_control_system() c;
+UPDATE audit.tree SET done_xid = '1', done_id = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+RESET session_replication_role;";
 
 /// When the oldest entry that is not sealed was written.
 pub const OLDEST_UNSEALED: &str = "
 SELECT e.at FROM audit.tree t CROSS JOIN LATERAL (
     SELECT e.at FROM spine.audit_entry e
-    WHERE e.xid >= t.done_xid AND (e.xid, e.id) > (t.done_xid, t.done_id) ORDER BY e.xid, e.id LIMIT 1) e";
+    WHERE e.xid >= t.done_xid AND (e.xid, e.id) > (t.done_xid, t.done_id)
+      AND NOT EXISTS (SELECT FROM audit.leaf l WHERE l.entry_id = e.id)
+    ORDER BY e.xid, e.id LIMIT 1) e";
 
 // ------------------------------------------------------------------------------------------------------------ reading
 
@@ -142,20 +157,27 @@ pub const SEALED_RANGE: &str = concat!(
      WHERE l.index >= $1 AND l.index < $2 ORDER BY l.index"
 );
 
+pub const ERA_LIST: &str = "SELECT from_size FROM audit.era ORDER BY number";
+
 /// The same for an export, which must also show rows that were put among the sealed ones: every entry whose place lies
-/// behind the leaf before `$1` and not behind the last leaf before `$2`, sealed or not, in order.
+/// behind the leaf before `$1` and not behind the last leaf before `$2`, sealed or not, in order. The leaves are of one
+/// era; those of another have places that do not compare.
 pub const EXPORT_RANGE: &str = concat!(
-    "WITH bound AS (
-         SELECT (SELECT l.xid FROM audit.leaf l WHERE l.index = $1::bigint - 1) AS low_xid,
-                (SELECT l.entry_id FROM audit.leaf l WHERE l.index = $1::bigint - 1) AS low_id,
-                (SELECT l.xid FROM audit.leaf l WHERE l.index = $2::bigint - 1) AS high_xid,
-                (SELECT l.entry_id FROM audit.leaf l WHERE l.index = $2::bigint - 1) AS high_id
+    "WITH high AS (
+         SELECT l.era, l.xid, l.entry_id FROM audit.leaf l WHERE l.index = $2::bigint - 1
+     ), low AS (
+         SELECT l.xid, l.entry_id FROM audit.leaf l, high WHERE l.index = $1::bigint - 1 AND l.era = high.era
+     ), bound AS (
+         SELECT high.era, high.xid AS high_xid, high.entry_id AS high_id, coalesce(low.xid, '0'::xid8) AS low_xid,
+                coalesce(low.entry_id, '00000000-0000-0000-0000-000000000000') AS low_id
+         FROM high LEFT JOIN low ON true
      ), leaf AS (
          SELECT l.index, l.hash, l.xid, l.entry_id FROM audit.leaf l WHERE l.index >= $1 AND l.index < $2
      ), entry AS (
          SELECT e.* FROM bound b, spine.audit_entry e
-         WHERE e.xid >= coalesce(b.low_xid, '0'::xid8) AND e.xid <= b.high_xid
-           AND ($1 = 0 OR (e.xid, e.id) > (b.low_xid, b.low_id)) AND (e.xid, e.id) <= (b.high_xid, b.high_id)
+         WHERE e.xid >= b.low_xid AND e.xid <= b.high_xid
+           AND (e.xid, e.id) > (b.low_xid, b.low_id) AND (e.xid, e.id) <= (b.high_xid, b.high_id)
+           AND NOT EXISTS (SELECT FROM audit.leaf o WHERE o.entry_id = e.id AND o.era <> b.era)
      )
      SELECT ",
     entry_columns!(),
@@ -178,6 +200,10 @@ FROM audit.delivery d WHERE d.name = $1";
 
 pub const DELIVERY_BEGIN: &str = "
 UPDATE audit.delivery SET target = $3, updated_at = $4 WHERE name = $1 AND size = $2 AND target = $2 RETURNING target";
+
+/// The place is empty although something was delivered: all of it is delivered again.
+pub const DELIVERY_RESTART: &str = "
+UPDATE audit.delivery SET size = 0, target = 0, updated_at = $2 WHERE name = $1";
 
 pub const DELIVERY_FINISH: &str = "
 UPDATE audit.delivery SET size = $3, updated_at = $4 WHERE name = $1 AND size = $2 AND target = $3 RETURNING size";
@@ -250,14 +276,3 @@ pub fn unsigned(value: i64) -> u64 {
 pub fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
-
-/// After the database was copied into another PostgreSQL (see `db::restore`): transaction ids there start low again, so
-/// what is sealed gets the lowest id there is, what waits the next one, and the marks say which cluster they are of.
-pub const NEW_CLUSTER: &str = "
-SET session_replication_role = replica;
-UPDATE spine.audit_entry e SET xid = CASE WHEN (e.xid, e.id) <= (t.done_xid, t.done_id) THEN '1' ELSE '2' END::xid8
-    FROM audit.tree t;
-UPDATE audit.leaf SET xid = '1';
-UPDATE audit.tree SET done_xid = '1', done_id = 'ffffffff-ffff-ffff-ffff-ffffffffffff',
-    cluster = (SELECT system_identifier FROM pg_control_system());
-RESET session_replication_role;";

@@ -71,13 +71,12 @@ CREATE TABLE iam.session (
     revoked_at  timestamptz
 );
 
--- How many projects each organization has, for lists: derived from events, as of a position.
+-- How many projects each organization has, for lists: derived from events. What it is as of is the projection's place
+-- in the log, not a column: a rebuild must give the same rows.
 CREATE TABLE iam.organization_summary (
     org_id            uuid        PRIMARY KEY,
     projects_active   bigint      NOT NULL,
-    projects_archived bigint      NOT NULL,
-    as_of_position    bigint      NOT NULL,
-    as_of             timestamptz NOT NULL
+    projects_archived bigint      NOT NULL
 );
 
 -- Tenants see their own rows; the platform scope sees all. An unset scope sees nothing.

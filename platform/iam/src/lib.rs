@@ -24,6 +24,8 @@ mod policy;
 mod projects;
 mod store;
 mod summary;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

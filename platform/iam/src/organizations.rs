@@ -11,7 +11,7 @@ use crate::archive::{ArchiveData, ArchiveOrganization, ArchiveState};
 use crate::events::{OrganizationArchiving, OrganizationCreated, OrganizationRenamed};
 use crate::model::*;
 use crate::policy::*;
-use crate::{Iam, store};
+use crate::{Iam, store, summary};
 
 /// Which organizations to list.
 #[derive(Debug, Default)]
@@ -102,14 +102,17 @@ impl Iam {
         id: OrganizationId,
     ) -> Result<OrganizationSummary> {
         let permit = authorize::<OrganizationRead>(&*self.decider, context, of(id))?;
-        let row = self.db.read(&permit).query_opt(store::SUMMARY_GET, &[id.as_uuid()]).await?;
+        let reader = self.db.read(&permit);
+        // Asked before the row is read: the row may be newer than this says, never older.
+        let (as_of_position, as_of) = ::events::projection_as_of(&reader, summary::NAME).await?;
+        let row = reader.query_opt(store::SUMMARY_GET, &[id.as_uuid()]).await?;
         let row = row.ok_or_else(|| not_found(OrganizationKind::NAME))?;
         Ok(OrganizationSummary {
             org_id: id,
             projects_active: row.get(0),
             projects_archived: row.get(1),
-            as_of_position: row.get(2),
-            as_of: row.get(3),
+            as_of_position,
+            as_of,
         })
     }
 

@@ -96,21 +96,21 @@ pub const SESSION_FIND: &str = "
 SELECT id, operator_id FROM iam.session WHERE token_hash = $1 AND revoked_at IS NULL AND expires_at > $2";
 
 pub const SUMMARY_UPSERT: &str = "
-INSERT INTO iam.organization_summary (org_id, projects_active, projects_archived, as_of_position, as_of)
-SELECT $1, count(*) FILTER (WHERE state = 'active'), count(*) FILTER (WHERE state = 'archived'), $2, $3
+INSERT INTO iam.organization_summary (org_id, projects_active, projects_archived)
+SELECT $1, count(*) FILTER (WHERE state = 'active'), count(*) FILTER (WHERE state = 'archived')
 FROM iam.project WHERE org_id = $1
 ON CONFLICT (org_id) DO UPDATE SET projects_active = excluded.projects_active,
-    projects_archived = excluded.projects_archived, as_of_position = excluded.as_of_position, as_of = excluded.as_of";
+    projects_archived = excluded.projects_archived";
 
 pub const SUMMARY_CLEAR: &str = "DELETE FROM iam.organization_summary";
 
 pub const SUMMARY_FILL: &str = "
-INSERT INTO iam.organization_summary (org_id, projects_active, projects_archived, as_of_position, as_of)
-SELECT o.id, count(p.id) FILTER (WHERE p.state = 'active'), count(p.id) FILTER (WHERE p.state = 'archived'), $1, $2
+INSERT INTO iam.organization_summary (org_id, projects_active, projects_archived)
+SELECT o.id, count(p.id) FILTER (WHERE p.state = 'active'), count(p.id) FILTER (WHERE p.state = 'archived')
 FROM iam.organization o LEFT JOIN iam.project p ON p.org_id = o.id GROUP BY o.id";
 
 pub const SUMMARY_GET: &str = "
-SELECT projects_active, projects_archived, as_of_position, as_of FROM iam.organization_summary WHERE org_id = $1";
+SELECT projects_active, projects_archived FROM iam.organization_summary WHERE org_id = $1";
 
 pub fn organization(row: &Row) -> Result<Organization> {
     Ok(Organization {

@@ -3,15 +3,17 @@
 use ::events::{LogEvent, Projection};
 use db::{Bookkeeping, DbError};
 use futures::future::BoxFuture;
-use types::Timestamp;
 
 use crate::store;
+
+/// The projection's name, and with it its place in the log.
+pub const NAME: &str = "iam.organization_summary";
 
 pub struct OrganizationSummary;
 
 impl Projection for OrganizationSummary {
     fn name(&self) -> &'static str {
-        "iam.organization_summary"
+        NAME
     }
 
     fn tables(&self) -> &'static [&'static str] {
@@ -29,20 +31,14 @@ impl Projection for OrganizationSummary {
             if !is_ours(&event.event_type) {
                 return Ok(());
             }
-            tx.query(store::SUMMARY_UPSERT, &[&organization, &event.position, &event.sequenced_at])
-                .await
-                .map(drop)
+            tx.query(store::SUMMARY_UPSERT, &[&organization]).await.map(drop)
         })
     }
 
-    fn rebuild<'a>(
-        &'a self,
-        tx: &'a mut Bookkeeping,
-        as_of: (i64, Timestamp),
-    ) -> BoxFuture<'a, Result<(), DbError>> {
+    fn rebuild<'a>(&'a self, tx: &'a mut Bookkeeping) -> BoxFuture<'a, Result<(), DbError>> {
         Box::pin(async move {
             tx.query(store::SUMMARY_CLEAR, &[]).await?;
-            tx.query(store::SUMMARY_FILL, &[&as_of.0, &as_of.1]).await.map(drop)
+            tx.query(store::SUMMARY_FILL, &[]).await.map(drop)
         })
     }
 }

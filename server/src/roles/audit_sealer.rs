@@ -1,5 +1,6 @@
 //! `audit-sealer`: seals audit entries, signs checkpoints, and brings both elsewhere.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -60,7 +61,9 @@ fn second_place(directory: &Path) -> Result<Arc<dyn ObjectStore>, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::new(format!("the audit log's second place {} cannot be used: {error}", directory.display()))
     };
-    std::fs::create_dir_all(directory).map_err(|error| failed(&error))?;
+    // Entries are tenants' data: nobody else on this machine reads them.
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| failed(&error))?;
     let objects = LocalFileSystem::new_with_prefix(directory).map_err(|error| failed(&error))?;
     Ok(Arc::new(objects.with_fsync(true)))
 }

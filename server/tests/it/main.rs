@@ -5,6 +5,7 @@ mod backup;
 mod bad_input;
 mod events;
 mod manners;
+mod relay;
 mod shared;
 mod sign_in;
 mod tenants;

@@ -9,7 +9,7 @@ use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use types::SystemClock;
 
-use super::fixture::{World, crash_after, scratch};
+use super::fixture::{World, crash_after};
 use crate::{Channel, Delivery, DeliveryError, Destination, Replica, Witness};
 
 fn delivery(world: &World, destination: impl Destination) -> Delivery {
@@ -17,7 +17,7 @@ fn delivery(world: &World, destination: impl Destination) -> Delivery {
 }
 
 fn place(world: &World) -> (PathBuf, Arc<dyn ObjectStore>) {
-    let path = scratch(&format!("replica-{}", world.name));
+    let path = world.directory("replica");
     let objects = LocalFileSystem::new_with_prefix(&path).unwrap();
     (path, Arc::new(objects))
 }
@@ -28,9 +28,7 @@ async fn deliver_all(delivery: &Delivery) {
 
 /// Joins a copy into an export, as the guide says, and verifies it.
 fn joined(replica: &Path, world: &World) -> merkle::Report {
-    let export = scratch(&format!("joined-{}", world.name));
-    let _ = std::fs::remove_dir_all(&export);
-    std::fs::create_dir_all(&export).unwrap();
+    let export = world.directory("joined");
     let sorted = |directory: &str| {
         let mut paths: Vec<PathBuf> =
             std::fs::read_dir(replica.join(directory)).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -75,7 +73,7 @@ async fn a_crash_at_any_point_of_a_copy_is_resumed_with_the_same_bytes() {
     for polls in 0..40 {
         world.changes(org, 2).await;
         world.seal_all().await;
-        crash_after(polls, first.step()).await;
+        crash_after(polls, Box::pin(first.step())).await;
     }
     let second = delivery(&world, Replica::new(world.internal(), objects));
     deliver_all(&second).await;
@@ -95,7 +93,8 @@ async fn two_at_once_make_one_copy() {
         world.changes(org, 2).await;
         world.seal_all().await;
         let (left, right) = futures::join!(one.step(), two.step());
-        (left.unwrap(), right.unwrap());
+        left.unwrap();
+        right.unwrap();
     }
     deliver_all(&one).await;
     assert!(joined(&path, &world).is_clean());
@@ -136,6 +135,28 @@ async fn altered_and_missing_entries_do_not_reach_the_copy() {
         assert!(matches!(delivery.step().await, Err(DeliveryError::Alarm(_))), "{damage}");
         assert!(!path.join("checkpoints").exists());
     }
+}
+
+#[tokio::test]
+async fn a_new_place_gets_everything_from_the_beginning_and_a_known_one_goes_on() {
+    let world = World::new().await;
+    let (path, objects) = place(&world);
+    world.changes(world.organization(), 3).await;
+    world.seal_all().await;
+    let first = delivery(&world, Replica::new(world.internal(), Arc::clone(&objects)));
+    first.look_around().await.unwrap();
+    deliver_all(&first).await;
+    let known = delivery(&world, Replica::new(world.internal(), objects));
+    known.look_around().await.unwrap();
+    assert_eq!(known.step().await.unwrap(), None);
+    std::fs::remove_dir_all(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let (path, objects) = place(&world);
+    let fresh = delivery(&world, Replica::new(world.internal(), objects));
+    fresh.look_around().await.unwrap();
+    deliver_all(&fresh).await;
+    let report = joined(&path, &world);
+    assert!(report.is_clean() && report.entries == 3, "{report}");
 }
 
 /// A witness that counts, and answers what it is told to.
@@ -187,7 +208,7 @@ async fn a_witness_that_contradicts_is_an_alarm_and_one_that_is_away_is_not() {
 #[tokio::test]
 async fn a_git_witness_keeps_history_and_refuses_to_go_back() {
     let world = World::new().await;
-    let clone = scratch(&format!("witness-{}", world.name));
+    let clone = world.directory("witness");
     let git = |arguments: &[&str]| {
         let output =
             std::process::Command::new("git").arg("-C").arg(&clone).args(arguments).output().unwrap();

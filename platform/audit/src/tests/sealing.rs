@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use db::Login;
-use merkle::SignerKey;
+use merkle::{Checkpoint, Frontier, SignerKey, leaf_hash};
 use tokio_postgres::Client;
-use types::SystemClock;
+use types::{SystemClock, Timestamp};
 use uuid::Uuid;
 
 use super::fixture::{DEADLINE, World, crash_after};
 use crate::sealer::{SealError, Sealer};
+use crate::store;
 
 /// Writes an entry within whatever transaction the client is in.
 async fn insert(client: &Client, id: u128) {
@@ -57,7 +58,7 @@ async fn entries_of_one_transaction_may_be_sealed_in_several_batches() {
         insert(&client, id).await;
     }
     client.batch_execute("COMMIT").await.unwrap();
-    set(&world, "audit.seal_batch_max", "2").await;
+    world.test.set("audit.seal_batch_max", 2).await;
     let sealer = world.sealer();
     let mut steps = Vec::new();
     for _ in 0..4 {
@@ -73,7 +74,7 @@ async fn a_batch_is_bounded_in_bytes_and_one_entry_always_fits() {
     let world = World::new().await;
     let org = world.organization();
     world.changes(org, 3).await;
-    set(&world, "audit.seal_batch_bytes_max", "1024").await;
+    world.test.set("audit.seal_batch_bytes_max", 1024).await;
     let large =
         "INSERT INTO spine.audit_entry (id, at, actor_kind, actor_id, action, resource_kind, resource_id,
                    generation, after, correlation_id, policy_version)
@@ -90,16 +91,10 @@ async fn a_batch_is_bounded_in_bytes_and_one_entry_always_fits() {
     world.check_tree().await;
 }
 
-async fn set(world: &World, key: &str, value: &str) {
-    let sql = "INSERT INTO spine.setting (scope_kind, key, value, updated_at) VALUES ('platform', $1, $2::text::json, now())";
-    world.admin.execute(sql, &[&key, &value]).await.unwrap();
-    world.settings.renew(&world.db.internal("test")).await.unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_writers_rollbacks_and_two_sealers_give_one_complete_log() {
     let world = Arc::new(World::new().await);
-    set(&world, "audit.seal_batch_max", "7").await;
+    world.test.set("audit.seal_batch_max", 7).await;
     let mut writers = Vec::new();
     for writer in 0..6u128 {
         let client = world.superuser().await;
@@ -164,7 +159,7 @@ async fn a_crash_at_any_point_of_a_seal_loses_and_doubles_nothing() {
     let mut finished = false;
     for polls in 0..60 {
         world.changes(org, 2).await;
-        finished |= crash_after(polls, world.seal()).await.is_some();
+        finished |= crash_after(polls, Box::pin(world.seal())).await.is_some();
         if polls % 3 == 0 {
             world.seal_all().await;
             world.check_tree().await;
@@ -209,28 +204,105 @@ async fn a_key_the_log_is_not_known_by_signs_nothing() {
     assert_eq!(world.unsealed().await, 1);
 }
 
+/// As if the database had come from another server.
+const ELSEWHERE: &str = "SET session_replication_role = replica; UPDATE audit.era SET cluster = 1;
+    RESET session_replication_role;";
+
 #[tokio::test]
-async fn after_a_move_to_another_server_nothing_can_hide_below_the_mark() {
+async fn on_another_server_nothing_is_sealed_while_something_could_hide_below_the_mark() {
     let world = World::new().await;
     let org = world.organization();
     world.changes(org, 2).await;
     world.seal_all().await;
-    // As after a logical restore: the marks speak of another server's transaction ids, far ahead of this one's.
-    let moved = "UPDATE audit.tree SET cluster = 1, done_xid = '99999999999'";
-    world.admin.batch_execute(moved).await.unwrap();
+    world.admin.batch_execute(ELSEWHERE).await.unwrap();
     world.change(org).await;
+    // The marks speak of transaction ids far ahead of this server's.
+    world.admin.batch_execute("UPDATE audit.tree SET done_xid = '99999999999'").await.unwrap();
     assert!(matches!(world.seal().await, Err(SealError::OtherCluster)));
-    // The counter is beyond the mark, and an entry that was written below it is still found.
+    // The counter is beyond the mark, and an entry that was written below it is not sealed.
     let hidden = "UPDATE audit.tree SET done_xid = (SELECT max(xid) FROM spine.audit_entry),
                       done_id = 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
     world.admin.batch_execute(hidden).await.unwrap();
     assert!(matches!(world.seal().await, Err(SealError::OtherCluster)));
-    // As after pg_upgrade, or a restore that moved the counter: everything up to the mark is sealed.
+    // As after pg_upgrade: everything up to the mark is sealed, the counter goes on.
     let fine = "UPDATE audit.tree SET done_xid = (SELECT xid FROM audit.leaf WHERE index = 1),
                     done_id = (SELECT entry_id FROM audit.leaf WHERE index = 1)";
     world.admin.batch_execute(fine).await.unwrap();
     assert_eq!(world.seal().await.unwrap().sealed, 1);
     world.check_tree().await;
+}
+
+#[tokio::test]
+async fn a_restored_log_goes_on_whatever_the_old_transaction_ids_were() {
+    // The old server was far ahead, or hardly begun: then old and new ids overlap.
+    for old_ids in ["(9000000 + row)", "(3 + row)", "(txid_current() + 5 + row)"] {
+        let world = World::new().await;
+        let org = world.organization();
+        world.changes(org, 6).await;
+        let age = format!(
+            "SET session_replication_role = replica;
+             UPDATE spine.audit_entry e SET xid = {old_ids}::text::xid8
+             FROM (SELECT id, row_number() OVER (ORDER BY xid) AS row FROM spine.audit_entry) o WHERE o.id = e.id;
+             RESET session_replication_role;"
+        );
+        world.admin.batch_execute(&age).await.unwrap();
+        seal_elsewhere(&world, 4).await;
+        world.admin.batch_execute(ELSEWHERE).await.unwrap();
+        world.admin.batch_execute(crate::NEW_CLUSTER).await.unwrap();
+        world.changes(org, 5).await;
+        for _ in 0..20 {
+            world.admin.query_one("SELECT txid_current()", &[]).await.unwrap();
+        }
+        world.seal_all().await;
+        world.changes(org, 1).await;
+        world.seal_all().await;
+        assert_eq!(world.check_tree().await, 12, "{old_ids}");
+        let out = world.directory("restored").join("export");
+        crate::export(&world.internal(), &out).await.unwrap();
+        let report = merkle::verify_export(&out, &merkle::Outside::default()).unwrap();
+        assert!(report.is_clean() && report.entries == 12, "{old_ids}: {report}");
+    }
+}
+
+/// Seals the first entries with whatever transaction ids they have: what the old server's sealer did.
+async fn seal_elsewhere(world: &World, count: i64) {
+    let everything = store::SEAL_BATCH.replace("AND e.xid < pg_snapshot_xmin(pg_current_snapshot())", "");
+    let (bytes, era) = (i64::MAX, 1i32);
+    let params: db::Params<'_> = &[&"0", &Uuid::nil(), &count, &bytes, &era];
+    let rows = world.admin.query(&everything, params).await.unwrap();
+    let entries: Vec<_> = rows.iter().map(store::entry_row).collect();
+    let mut tree = Frontier::default();
+    let mut hashes: Vec<Vec<u8>> = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let hash = leaf_hash(entry.line(index as u64).as_bytes());
+        tree.append(hash);
+        hashes.push(hash.as_bytes().to_vec());
+    }
+    let note = Checkpoint::new("audit.test", tree.size(), tree.root()).sign(&world.key).unwrap().to_string();
+    let xids: Vec<&str> = entries.iter().map(|entry| entry.xid.as_str()).collect();
+    let ids: Vec<Uuid> = entries.iter().map(|entry| entry.id).collect();
+    let times: Vec<Timestamp> = entries.iter().map(|entry| entry.at).collect();
+    let (none16, none64, none): (Vec<i16>, Vec<i64>, Vec<Vec<u8>>) = (vec![], vec![], vec![]);
+    let (frontier, root, now) = (tree.to_bytes(), tree.root().as_bytes().to_vec(), world.db.now());
+    let params: db::Params<'_> = &[
+        &0i64,
+        &count,
+        &frontier,
+        &xids.last(),
+        &ids.last(),
+        &now,
+        &hashes,
+        &xids,
+        &ids,
+        &times,
+        &none16,
+        &none64,
+        &none,
+        &root,
+        &note,
+        &era,
+    ];
+    assert_eq!(world.admin.query(store::SEAL_WRITE, params).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -283,33 +355,4 @@ async fn no_login_can_rewrite_what_is_sealed() {
     }
     let forged = "INSERT INTO audit.checkpoint VALUES (9, '\\x', '', now())";
     assert_eq!(app.batch_execute(forged).await.unwrap_err().code().unwrap().code(), "42501");
-}
-
-/// Not a test of time: run by hand for the numbers (`cargo test -p audit --release -- --ignored --nocapture rate`).
-#[tokio::test]
-#[ignore = "prints a rate"]
-async fn rate_of_sealing() {
-    let world = World::new().await;
-    let sql = "INSERT INTO spine.audit_entry (id, at, org_id, actor_kind, actor_id, action, resource_kind, resource_id,
-                   generation, before, after, correlation_id, policy_version)
-               SELECT gen_random_uuid(), now(), gen_random_uuid(), 'user', 'opr_test', 'iam.project.rename', 'project',
-                      'prj_' || n, 1, json_build_object('name', repeat('a', 200)), json_build_object('name', repeat('b', 200)),
-                      gen_random_uuid(), 1
-               FROM generate_series(1, 100000) n";
-    world.admin.batch_execute(sql).await.unwrap();
-    let internal = db::Internal::new(super::fixture::pool(&world.name, Login::Sealer), "rate", false);
-    let sealer = Sealer::new(
-        internal,
-        Arc::new(SystemClock),
-        world.nudges.clone(),
-        world.settings.clone(),
-        world.seal_key(),
-    );
-    let begun = Instant::now();
-    let mut sealed = 0;
-    while sealed < 100_000 {
-        sealed += sealer.step().await.unwrap().sealed;
-    }
-    let seconds = begun.elapsed().as_secs_f64();
-    println!("sealed {sealed} entries in {seconds:.2} s: {:.0}/s", f64::from(100_000) / seconds);
 }

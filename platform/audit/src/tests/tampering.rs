@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use merkle::{Finding, Outside, Report, verify_export};
 
-use super::fixture::{World, scratch};
+use super::fixture::World;
 use crate::{export, record_export};
 
 /// Exports and verifies with a key, and optionally a checkpoint, that were kept elsewhere.
 async fn examine(world: &World, checkpoint: Option<&str>) -> Report {
-    let home = scratch(&format!("export-{}", world.name));
+    let home = world.directory("exports");
     let directory = home.join(format!("out{}", std::fs::read_dir(&home).unwrap().count()));
     export(&world.internal(), &directory).await.unwrap();
     let key = home.join("log.vkey");
@@ -45,7 +45,7 @@ async fn an_untouched_log_verifies_and_an_unanchored_one_says_so() {
     let report = examine(&world, Some(&kept)).await;
     assert!(report.is_clean(), "{report}");
     assert_eq!(report.entries, 13);
-    let directory = scratch(&format!("bare-{}", world.name)).join("out");
+    let directory = world.directory("bare").join("out");
     export(&world.internal(), &directory).await.unwrap();
     let report = verify_export(&directory, &Outside::default()).unwrap();
     assert!(report.is_clean() && report.to_string().contains("UNANCHORED"), "{report}");

@@ -1,0 +1,106 @@
+//! Twice, interrupted, overtaken: the work is done once all the same.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use testkit::{cut_after, eventually};
+
+use crate::trip::{Leg, Travel, runner};
+
+#[tokio::test]
+async fn a_flow_goes_through_its_states_and_ends() {
+    let travel = Travel::new().await;
+    travel.start("a", Leg::Packing).await;
+    assert_eq!(travel.runner.run_once().await.unwrap(), 1);
+    assert_eq!(travel.seen(), ["packing", "packing", "travelling", "home"]);
+    assert!(travel.is_done("a").await);
+    assert_eq!(travel.arrivals().await, 1);
+    // The change it made says who made it, and why.
+    let sql = "SELECT count(*) FROM spine.audit_entry WHERE actor_kind = 'system' AND actor_id = 'toy.trip'
+               AND causation_id = 'flow:' || (SELECT id FROM spine.flow)";
+    assert_eq!(travel.test.count(sql).await, 1);
+}
+
+#[tokio::test]
+async fn every_effect_may_run_twice() {
+    let travel = Travel::new().await;
+    travel.world.twice.store(true, Ordering::SeqCst);
+    travel.start("a", Leg::Packing).await;
+    travel.runner.run_once().await.unwrap();
+    assert_eq!(travel.world.packed.load(Ordering::SeqCst), 2, "the effect did run twice");
+    assert!(travel.is_done("a").await);
+    assert_eq!(travel.arrivals().await, 1, "the second arrival found that the flow had moved");
+}
+
+/// A worker dies at each of its awaits in turn; the next one finishes. Whatever was cut, the domain changed once.
+#[tokio::test]
+async fn a_crash_anywhere_is_taken_up_by_the_next_worker() {
+    let travel = Travel::new().await;
+    let mut trips = 0;
+    travel.start("warm", Leg::Packing).await;
+    travel.runner.run_once().await.unwrap();
+    // Each trip is cut one await later than the one before, and finished by the next worker.
+    for cut in 1.. {
+        let key = format!("trip {cut}");
+        travel.world.packed.store(0, Ordering::SeqCst);
+        travel.start(&key, Leg::Packing).await;
+        trips += 1;
+        let finished = cut_after(cut, travel.runner.run_once()).await.is_some();
+        eventually("the next worker finishes it", async || {
+            travel.expire_leases().await;
+            travel.runner.run_once().await.unwrap();
+            travel.is_done(&key).await
+        })
+        .await;
+        assert_eq!(travel.arrivals().await, trips + 1, "cut at await {cut}");
+        if finished {
+            assert!(cut > 6, "there are more awaits than {cut} in a trip");
+            return;
+        }
+    }
+}
+
+/// A worker sleeps in the middle of its effect, loses its lease, and another does the work. What the first one then
+/// commits must not count: its fence is behind.
+#[tokio::test]
+async fn a_worker_that_lost_its_lease_changes_nothing() {
+    let travel = Travel::new().await;
+    travel.world.may_arrive.forget_permits(1_000);
+    travel.start("a", Leg::Packing).await;
+    let sleeper = {
+        let runner = runner(&travel.test, &travel.world);
+        tokio::spawn(async move { runner.run_once().await })
+    };
+    eventually("the first is about to arrive", async || travel.seen().last() == Some(&"travelling")).await;
+    travel.expire_leases().await;
+    let successor = {
+        let runner = runner(&travel.test, &travel.world);
+        tokio::spawn(async move { runner.run_once().await })
+    };
+    let travelling = |seen: Vec<&str>| seen.iter().filter(|leg| **leg == "travelling").count();
+    eventually("the second is about to arrive", async || travelling(travel.seen()) == 2).await;
+    travel.world.may_arrive.add_permits(2);
+    assert_eq!((sleeper.await.unwrap().unwrap(), successor.await.unwrap().unwrap()), (1, 1));
+    assert_eq!(travel.arrivals().await, 1);
+    assert!(travel.is_done("a").await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_workers_share_the_flows() {
+    let travel = Arc::new(Travel::new().await);
+    for number in 0..40 {
+        travel.start(&format!("trip {number}"), Leg::Packing).await;
+    }
+    let workers: Vec<_> = (0..2)
+        .map(|_| {
+            let runner = runner(&travel.test, &travel.world);
+            tokio::spawn(async move { runner.run_once().await.unwrap() })
+        })
+        .collect();
+    let mut leased = 0;
+    for worker in workers {
+        leased += worker.await.unwrap();
+    }
+    assert_eq!(leased, 40, "no flow was leased by both");
+    assert_eq!(travel.arrivals().await, 40);
+}

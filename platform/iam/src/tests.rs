@@ -1,0 +1,75 @@
+//! The identity domain on a real database.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use ::events::{Feed, Sequencer, run_projection};
+use db::Login;
+use testkit::{SPINE, TestDb, eventually};
+use tokio_util::sync::CancellationToken;
+use types::{Name, SystemEntropy};
+
+use crate::summary::OrganizationSummary;
+use crate::{Iam, MIGRATION_SET, RoleDecider};
+
+fn name(text: &str) -> Name {
+    Name::parse(text).unwrap()
+}
+
+/// Every row of the read model, as text.
+async fn summary(test: &TestDb) -> Vec<String> {
+    let sql = "SELECT s::text FROM iam.organization_summary s ORDER BY org_id";
+    test.superuser().await.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test]
+async fn a_rebuilt_summary_is_the_same_to_the_byte() {
+    let test = TestDb::with(&[SPINE, MIGRATION_SET]).await;
+    let feed = Feed::new(test.db.internal("feed"), test.nudges.clone(), test.settings.clone());
+    feed.start().await.unwrap();
+    let decider = Arc::new(RoleDecider::default());
+    let iam = Iam::new(
+        test.db.clone(),
+        feed.clone(),
+        test.settings.clone(),
+        decider,
+        Arc::new(SystemEntropy),
+        false,
+    );
+    let context = iam.bootstrap_context();
+    for number in 0..5 {
+        let organization =
+            iam.organization_create(&context, name(&format!("o{number}")), Default::default()).await.unwrap();
+        for project in 0..number {
+            let labels = Default::default();
+            iam.project_create(&context, organization.id, name(&format!("p{project}")), labels)
+                .await
+                .unwrap();
+        }
+    }
+    let relay = test.internal(Login::Relay, "sequencer");
+    let sequencer = Sequencer::new(relay, test.db.clock(), test.nudges.clone(), test.settings.clone());
+    eventually("every event has a position", async || {
+        sequencer.step().await.unwrap();
+        test.count("SELECT count(*) FROM spine.log").await == 15
+    })
+    .await;
+
+    let stop = CancellationToken::new();
+    let (internal, settings, stopped) = (test.db.internal("projection"), test.settings.clone(), stop.clone());
+    let running = tokio::spawn(async move {
+        run_projection(&OrganizationSummary, &internal, &feed, &settings, stopped).await
+    });
+    eventually("the summary has caught up", async || {
+        test.count("SELECT position FROM spine.consumer WHERE name = 'iam.organization_summary'").await == 15
+    })
+    .await;
+    stop.cancel();
+    running.await.unwrap();
+
+    let incremental = summary(&test).await;
+    assert_eq!(incremental.len(), 5);
+    test.run("UPDATE iam.organization_summary SET projects_active = 99").await;
+    ::events::rebuild(&OrganizationSummary, &test.db.internal("rebuild")).await.unwrap();
+    assert_eq!(summary(&test).await, incremental);
+}
