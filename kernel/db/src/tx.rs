@@ -160,9 +160,9 @@ impl Db {
         value: &T,
     ) -> types::Result<()> {
         let rows = record::Rows::new(changes, context, policy_version, now, &self.inner.ids);
-        let rows_params = rows.params();
+        let (record, rows_params) = rows.statement();
         let Some(key) = &context.idempotency else {
-            transaction.commit_after(&[(record::RECORD, &rows_params)]).await?;
+            transaction.commit_after(&[(record, &rows_params)]).await?;
             return Ok(());
         };
         let result = serde_json::to_string(value)
@@ -170,7 +170,7 @@ impl Db {
         let (actor, key_hash, body_hash): (String, &[u8], &[u8]) =
             (actor_key(&context.actor), &key.key_hash, &key.body_hash);
         let keep: Params<'_> = &[&actor, &key.operation, &key_hash, &now, &body_hash, &result];
-        transaction.commit_after(&[(record::RECORD, &rows_params), (record::KEEP_RESULT, keep)]).await?;
+        transaction.commit_after(&[(record, &rows_params), (record::KEEP_RESULT, keep)]).await?;
         Ok(())
     }
 }

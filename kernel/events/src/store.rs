@@ -30,7 +30,8 @@ WITH batch AS (
            correlation_id, causation_id, traceparent
     FROM batch, mark
 )
-SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM mark)";
+SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM mark),
+       EXISTS (SELECT FROM spine.outbox WHERE xid >= pg_snapshot_xmin(pg_current_snapshot()))";
 
 pub(crate) const HEAD: &str = "
 SELECT last_position, epoch, greatest(last_at, 'epoch'::timestamptz) FROM spine.sequencer";
