@@ -25,8 +25,9 @@ pub struct Sequencer {
 
 /// Events moved in one transaction: bounds its length, and with it how long it holds back others' horizon.
 const BATCH: i64 = 2_000;
-// fixed: how soon to look again while events are held back; the second bounds the cost of a long transaction
+// fixed: how soon to look again while events are held back
 const HELD_BACK_FIRST: Duration = Duration::from_millis(1);
+// fixed: bounds what a long transaction costs us
 const HELD_BACK_MOST: Duration = Duration::from_millis(64);
 
 impl Sequencer {
