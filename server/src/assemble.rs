@@ -120,7 +120,9 @@ pub fn decider() -> RoleDecider {
 }
 
 /// The workers that keep signing keys and take delivery of secrets.
-const KEY_HOLDERS: &[&str] = &[iam::SYSTEM_BOOTSTRAP, "audit.sealer"];
+const KEY_HOLDERS: &[&str] = &[iam::SYSTEM_BOOTSTRAP, AUDIT_SEALER];
+/// Under which name the audit log is sealed.
+pub const AUDIT_SEALER: &str = "audit.sealer";
 
 /// All migrations, in the order they must run: the spine's, then each domain's as they are registered.
 pub fn migration_sets() -> Result<Vec<MigrationSet>, Failure> {

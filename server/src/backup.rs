@@ -28,8 +28,7 @@ pub use restore::{RestoreArguments, restore};
 const DUMP: &str = "database.dump";
 const KEYS: &str = "keys";
 /// What an embedded data directory keeps outside the database and cannot do without.
-const KEY_FILES: [&str; 6] =
-    ["operator.key", "tenant.key", "audit.key", "audit.vkey", "secrets.key", "database.password"];
+const KEY_FILES: [&str; 5] = ["operator.key", "tenant.key", "audit.vkey", "secrets.key", "database.password"];
 
 #[derive(Args)]
 pub struct BackupArguments {

@@ -46,7 +46,8 @@ pub struct Config {
     #[serde(default)]
     pub telemetry: TelemetryConfig,
     /// Signing the audit log and keeping copies of it. Needed by the role `audit-sealer`.
-    pub audit: Option<AuditConfig>,
+    #[serde(default)]
+    pub audit: AuditConfig,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
@@ -143,11 +144,11 @@ pub struct LogConfig {
     pub level: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditConfig {
-    /// File with the log's signing key, 32 bytes; made if it is not there. The same file for every replica.
-    pub key_file: PathBuf,
+    /// Where to write the log's public key, for those who verify. The key itself is kept by the secrets domain.
+    pub verifier_key_file: Option<PathBuf>,
     /// The log's name, in every checkpoint. Never changes.
     #[serde(default = "default_log_name")]
     pub log_name: String,
@@ -157,6 +158,18 @@ pub struct AuditConfig {
     pub witness_url: Option<String>,
     /// A git clone that checkpoints are committed to, and pushed from if it has a remote.
     pub witness_git: Option<PathBuf>,
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self {
+            verifier_key_file: None,
+            log_name: default_log_name(),
+            replica_dir: None,
+            witness_url: None,
+            witness_git: None,
+        }
+    }
 }
 
 pub fn default_log_name() -> String {

@@ -68,12 +68,12 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         roles::api::start(&mut process, roles::api::Listeners { public: listener, node }, None)?;
     }
     if wanted.contains(&Role::AuditSealer) {
-        let Some(audit) = &config.audit else {
+        if config.secrets.is_none() {
             return Err(Failure::new(
-                "the role audit-sealer needs the section [audit] with at least `key_file`",
+                "the role audit-sealer needs the section [secrets]: the log's signing key is kept there",
             ));
-        };
-        roles::audit_sealer::start(&mut process, audit)?;
+        }
+        roles::audit_sealer::start(&mut process, &config.audit).await?;
     }
     if wanted.contains(&Role::OutboxRelay) {
         roles::outbox_relay::start(&mut process, nats).await?;

@@ -92,7 +92,7 @@ struct Ready {
 /// database and not from the loss of the disk; an operator who wants more has `run`.
 fn audit_config(data_dir: &Path, witness_url: Option<String>) -> AuditConfig {
     AuditConfig {
-        key_file: data_dir.join("audit.key"),
+        verifier_key_file: Some(data_dir.join("audit.vkey")),
         log_name: crate::config::default_log_name(),
         replica_dir: Some(data_dir.join("audit-replica")),
         witness_url,
@@ -152,7 +152,7 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     process.follow_log();
     let listeners = roles::api::Listeners { public: listener, node: Some(node_listener) };
     roles::api::start(&mut process, listeners, Some(health::router(health.clone(), metrics)))?;
-    roles::audit_sealer::start(&mut process, &audit_config(&data_dir, arguments.audit_witness))?;
+    roles::audit_sealer::start(&mut process, &audit_config(&data_dir, arguments.audit_witness)).await?;
     roles::outbox_relay::start(&mut process, None).await?;
     roles::platform_worker::start(&mut process);
     let ready = Ready {

@@ -13,9 +13,9 @@ use crate::config::AuditConfig;
 use crate::process::Process;
 use crate::{Failure, audit_key};
 
-pub fn start(process: &mut Process, config: &AuditConfig) -> Result<(), Failure> {
+pub async fn start(process: &mut Process, config: &AuditConfig) -> Result<(), Failure> {
     let app = Arc::clone(&process.app);
-    let key = audit_key::open(&config.key_file, &config.log_name)?;
+    let key = audit_key::open(&app, &config.log_name, config.verifier_key_file.as_deref()).await?;
     let sealer = Sealer::new(
         internal(process, "audit-sealer"),
         Arc::clone(&app.clock),

@@ -22,7 +22,7 @@ async fn operations() -> Vec<Operation> {
             let body = &operation["requestBody"]["content"]["application/json"];
             all.push(Operation {
                 method: method.to_uppercase().parse().unwrap(),
-                path: path.clone(),
+                path: with_examples(path, operation, &document),
                 name: operation["x-gpuaas-operation"].as_str().unwrap().to_owned(),
                 public: operation["x-gpuaas-permission"].is_null(),
                 body: body.is_object().then(|| body["example"].clone()),
@@ -104,6 +104,24 @@ async fn a_tenant_sees_and_does_only_what_is_its_own() {
     assert_eq!(tenant.get("/api/v1/events/parked").await.expect(403).code(), "forbidden");
     let foreign_events = tenant.get("/api/v1/events?org_id=org_01jcqz3k8vf4t9x2m7n5p6r8sd").await.expect(404);
     assert_eq!(foreign_events.code(), "not_found");
+}
+
+/// The path with an example for every parameter that is not a tenant's: a well-formed id of something that is not there.
+fn with_examples(path: &str, operation: &Value, document: &Value) -> String {
+    let mut filled = path.to_owned();
+    for parameter in operation["parameters"].as_array().into_iter().flatten() {
+        let name = parameter["name"].as_str().unwrap();
+        if parameter["in"] != "path" || ["org_id", "project_id"].contains(&name) {
+            continue;
+        }
+        let schema = parameter["schema"]["$ref"].as_str().map_or(&parameter["schema"], |reference| {
+            document.pointer(reference.trim_start_matches('#')).expect("a schema that is there")
+        });
+        let example =
+            schema["examples"][0].as_str().unwrap_or_else(|| panic!("{path}: {name} shows no example"));
+        filled = filled.replace(&format!("{{{name}}}"), example);
+    }
+    filled
 }
 
 fn fill(path: &str, org: &str, project: &str) -> String {
