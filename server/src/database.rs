@@ -18,6 +18,10 @@ pub struct Database {
     password: Secret,
 }
 
+// fixed: how long a database host may take to answer a connection attempt
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+// fixed: how long a database host may be silent before its connections are given up
+const SILENCE: Duration = Duration::from_secs(20);
 // fixed: how long a request may queue for a connection before it is told to come back
 const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -35,6 +39,9 @@ impl Database {
     pub fn target(&self, login: Login) -> Target {
         let mut target = self.target.clone();
         target.config.user(login.role_name(&self.prefix)).password(self.password.expose());
+        // A host that vanishes without a word is given up in seconds, not in the quarter of an hour the kernel would take.
+        target.config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(SILENCE);
+        target.config.keepalives_idle(SILENCE).keepalives_interval(CONNECT_TIMEOUT).keepalives_retries(3);
         target.config.application_name(format!("gpuaasd {}", login.suffix()));
         target
     }

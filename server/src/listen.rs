@@ -24,6 +24,8 @@ use crate::Failure;
 const CONNECTIONS_MAX: usize = 8_192; // fixed: half of the file descriptors a process commonly gets
 // fixed: how slowly a client may send its head before it counts as an attack
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+// fixed: how long a silent HTTP/2 peer is waited for
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
 // fixed: the largest request head, part of the API's contract
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 // fixed: how long open requests may go on after we were told to stop
@@ -67,12 +69,18 @@ impl Listener {
     /// Serves until told to stop, then lets open requests finish for a while.
     pub async fn serve(self, router: Router, stop: CancellationToken) {
         let mut builder = auto::Builder::new(TokioExecutor::new());
+        // Fixed per connection by `serve_connection`, never guessed from the first bytes: guessing has no time limit.
         builder
             .http1()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
             .max_buf_size(HEAD_BYTES_MAX);
-        builder.http2().timer(TokioTimer::new()).max_header_list_size(HEAD_BYTES_MAX as u32);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_header_list_size(HEAD_BYTES_MAX as u32)
+            .keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE);
         let builder = Arc::new(builder);
         let graceful = GracefulShutdown::new();
         let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
@@ -130,10 +138,16 @@ async fn serve_connection(
         async move { router.call(request.map(axum::body::Body::new)).await }
     });
     let result = match tls {
-        None => watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await,
+        None => {
+            let http1 = builder.clone().http1_only();
+            watcher.watch(http1.serve_connection(TokioIo::new(stream), service).into_owned()).await
+        }
         Some(acceptor) => match tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => {
-                watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned()).await
+                let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                let chosen =
+                    if is_http2 { builder.clone().http2_only() } else { builder.clone().http1_only() };
+                watcher.watch(chosen.serve_connection(TokioIo::new(stream), service).into_owned()).await
             }
             Ok(Err(error)) => {
                 tracing::debug!(%peer, %error, "TLS handshake failed");

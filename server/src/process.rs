@@ -1,6 +1,7 @@
 //! One running process: its app, its pools, its tasks, and its end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use db::{Bridge, Login, Nudges, Pool, Settings, Target};
@@ -21,7 +22,11 @@ pub struct Process {
     pub sealer_pool: Pool,
     /// Is every transaction checked against what it wrote?
     pub backstop: bool,
+    /// Are replies to the public sent over TLS?
+    pub tls: bool,
     pub stop: CancellationToken,
+    /// Did a task end although nobody asked it to?
+    failed: Arc<AtomicBool>,
     tasks: JoinSet<()>,
 }
 
@@ -67,17 +72,27 @@ impl Process {
         }));
         app.settings.renew(&app.db.internal("settings")).await?;
         app.feed.start().await?;
-        let backstop = options.backstop;
-        Ok(Self { app, relay_pool, sealer_pool, backstop, stop, tasks: JoinSet::new() })
+        let (backstop, tls) = (options.backstop, options.tls);
+        Ok(Self {
+            app,
+            relay_pool,
+            sealer_pool,
+            backstop,
+            tls,
+            stop,
+            failed: Arc::default(),
+            tasks: JoinSet::new(),
+        })
     }
 
     /// Runs a task until the process stops. A task that ends early, or panics, takes the process down: a role that
     /// silently does nothing is worse than a restart.
     pub fn spawn(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        let stop = self.stop.clone();
+        let (stop, failed) = (self.stop.clone(), Arc::clone(&self.failed));
         self.tasks.spawn(async move {
             task.await;
             if !stop.is_cancelled() {
+                failed.store(true, Ordering::SeqCst);
                 tracing::error!(task = name, "a task ended although nobody asked it to");
                 stop.cancel();
             }
@@ -119,7 +134,8 @@ impl Process {
 
     /// Waits for a signal or a failing task, then lets every task finish. Between the signal and the end it says that it
     /// is not ready, and goes on answering for `drain`: load balancers need a moment to look elsewhere.
-    pub async fn run_until_stopped(mut self, health: Health, drain: Duration) {
+    /// Errs if a task failed, so that whoever supervises the process starts it again.
+    pub async fn run_until_stopped(mut self, health: Health, drain: Duration) -> Result<(), Failure> {
         let stop = self.stop.clone();
         tokio::spawn(async move {
             wait_for_signal().await;
@@ -131,12 +147,17 @@ impl Process {
         while let Some(result) = self.tasks.join_next().await {
             if let Err(error) = result {
                 tracing::error!(%error, "a task panicked");
+                self.failed.store(true, Ordering::SeqCst);
                 self.stop.cancel();
             }
         }
         self.app.db.pool().close();
         self.relay_pool.close();
         self.sealer_pool.close();
+        if self.failed.load(Ordering::SeqCst) {
+            return Err(Failure::new("a part of the server failed; the log says which. Start it again"));
+        }
+        Ok(())
     }
 }
 

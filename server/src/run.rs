@@ -84,9 +84,9 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let stop = process.stop.clone();
     process.spawn("internal listener", internal.serve(health::router(health.clone(), metrics), stop));
     tracing::info!(roles = ?wanted, "running");
-    process.run_until_stopped(health, Duration::from_secs(config.drain_seconds)).await;
+    let ended = process.run_until_stopped(health, Duration::from_secs(config.drain_seconds)).await;
     traces.flush().await;
-    Ok(())
+    ended
 }
 
 async fn public_listener(config: &Config) -> Result<Listener, Failure> {

@@ -12,7 +12,7 @@ use iam::OrganizationId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
-use types::Result;
+use types::{Result, Text};
 use web::{Call, Endpoint, Nothing, Operation, Page, PageLimit, Reply, SseEvent, page_limit};
 
 pub struct EventsRead;
@@ -43,9 +43,9 @@ struct EventsQuery {
     org_id: Option<OrganizationId>,
     /// Only events of this type; `gpuaas.iam.*` takes all that begin so.
     #[serde(rename = "type")]
-    event_type: Option<String>,
+    event_type: Option<Text<200>>,
     /// Only events about the resource with this id.
-    subject: Option<String>,
+    subject: Option<Text<200>>,
     /// Go on after this event's `id:`. Without it, the stream starts now; `0` starts at the oldest event kept.
     cursor: Option<String>,
 }
@@ -112,7 +112,7 @@ impl System {
     async fn follow(&self, call: Call<Nothing, EventsQuery>) -> Result<web::Response> {
         let organization = call.query.org_id.map(|id| *id.as_uuid()).or(call.home);
         let resource = match organization {
-            Some(organization) => Resource::in_organization("event", organization, None),
+            Some(organization) => Resource::in_organization("organization", organization, None),
             None => Resource::platform("event"),
         };
         authorize::<EventsRead>(&*self.decider, &call.context, resource)?;
@@ -122,7 +122,11 @@ impl System {
             Some(text) => text.parse::<EventCursor>()?,
         };
         self.feed.check(cursor).await?;
-        let filter = Filter { organization, event_type: call.query.event_type, subject: call.query.subject };
+        let filter = Filter {
+            organization,
+            event_type: call.query.event_type.map(Text::into_string),
+            subject: call.query.subject.map(Text::into_string),
+        };
         let stop = self.stop.clone().cancelled_owned();
         let events = self.feed.follow(cursor, filter).take_until(stop).map(move |event| SseEvent {
             id: EventCursor { epoch: cursor.epoch, position: event.position }.to_string(),

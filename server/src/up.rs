@@ -206,24 +206,23 @@ async fn supervise(
     let running = process.run_until_stopped(health, Duration::ZERO);
     tokio::pin!(running);
     let Some(server) = server else {
-        running.await;
+        let ended = running.await;
         remove(ready_file);
-        return Ok(());
+        return ended;
     };
-    let failure = tokio::select! {
-        () = &mut running => None,
+    let ended = tokio::select! {
+        ended = &mut running => ended,
         failure = server.failure() => {
             tracing::error!(%failure, "PostgreSQL ended unexpectedly");
             stop.cancel();
-            running.await;
-            Some(failure)
+            let _ = running.await;
+            remove(ready_file);
+            return Err(failure.into());
         }
     };
     remove(ready_file);
-    match failure {
-        Some(failure) => Err(failure.into()),
-        None => Ok(server.stop().await?),
-    }
+    server.stop().await?;
+    ended
 }
 
 /// A ready file must not outlive what it describes.
@@ -258,7 +257,7 @@ fn greet(ready: &Ready) {
 
   Worth trying:
     curl -H \"Authorization: Bearer $(cat {operator})\" -H 'Content-Type: application/json' \\
-         -d '{{\"name\": \"Acme Research\"}}' {url}/api/v1/orgs
+         -d '{{\"name\": \"First Try\"}}' {url}/api/v1/orgs
     curl -H \"Authorization: Bearer $(cat {tenant})\" {url}/api/v1/orgs/{org}/projects
     curl -N -H \"Authorization: Bearer $(cat {operator})\" '{url}/api/v1/events?cursor=0'
 

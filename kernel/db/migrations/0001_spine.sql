@@ -250,11 +250,14 @@ BEGIN
     RETURN true;
 END $$;
 
--- Drops partitions that end before the given time, and old rows from the default partition.
+-- Drops partitions that end before the given time, and old rows from the default partition. An event that has no
+-- position yet stays, however old. Detaching locks the table for an instant: it gives way soon and is tried again.
 CREATE FUNCTION spine.partition_prune(parent text, column_name text, before_at timestamptz)
-RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog SET lock_timeout = '200ms' AS $$
 DECLARE
     child record;
+    waiting boolean := false;
+    unread text := 'o.xid >= s.done_xid AND (o.xid, o.id) > (s.done_xid, s.done_id)';
     dropped integer := 0;
 BEGIN
     -- Not the audit log: it may go only when it is sealed and copied elsewhere, which is not this caller's to judge.
@@ -266,13 +269,21 @@ BEGIN
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
         WHERE i.inhparent = format('spine.%I', parent)::regclass AND c.relname <> parent || '_default'
     LOOP
-        IF child.upper_at <= before_at THEN
+        IF child.upper_at <= before_at AND parent = 'outbox' THEN
+            EXECUTE format('SELECT EXISTS (SELECT FROM spine.%I o, spine.sequencer s WHERE %s)', child.name, unread) INTO waiting;
+        END IF;
+        IF child.upper_at <= before_at AND NOT waiting THEN
             EXECUTE format('ALTER TABLE spine.%I DETACH PARTITION spine.%I', parent, child.name);
             EXECUTE format('DROP TABLE spine.%I', child.name);
             dropped := dropped + 1;
         END IF;
     END LOOP;
-    EXECUTE format('DELETE FROM spine.%I WHERE %I < $1', parent || '_default', column_name) USING before_at;
+    IF parent = 'outbox' THEN
+        EXECUTE format('DELETE FROM spine.outbox_default o USING spine.sequencer s WHERE o.at < $1 AND NOT (%s)', unread)
+            USING before_at;
+    ELSE
+        EXECUTE format('DELETE FROM spine.%I WHERE %I < $1', parent || '_default', column_name) USING before_at;
+    END IF;
     RETURN dropped;
 END $$;
 REVOKE ALL ON FUNCTION spine.partition_make, spine.partition_prune FROM PUBLIC;

@@ -52,9 +52,17 @@ pub static IDEMPOTENCY_IN_PROGRESS: ErrorCode = ErrorCode::new(
     "Wait a moment and repeat the request: you will get the first one's answer.",
 );
 
+pub static INVALID_VALUE: ErrorCode = ErrorCode::new(
+    "invalid_value",
+    ErrorKind::Invalid,
+    "A value is outside of what can be stored or compared",
+    "Use a value within the ranges the API page shows; nothing was changed.",
+);
+
 /// The codes this crate can produce, for the catalogue.
 pub fn catalogue() -> &'static [&'static ErrorCode] {
-    static CODES: [&ErrorCode; 9] = [
+    static CODES: [&ErrorCode; 10] = [
+        &INVALID_VALUE,
         &DATABASE_UNAVAILABLE,
         &OVERLOADED,
         &RESOURCE_BUSY,
@@ -154,6 +162,10 @@ fn from_postgres(error: &tokio_postgres::Error) -> Error {
     }
     if *code == SqlState::QUERY_CANCELED || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT {
         return DATABASE_TIMEOUT.error("the statement was cancelled after its time limit");
+    }
+    // Data exceptions: text, numbers and times that a type of the database cannot hold.
+    if code.code().starts_with("22") {
+        return INVALID_VALUE.error("a value of the request cannot be stored or compared");
     }
     if *code == SqlState::DISK_FULL {
         return DATABASE_UNAVAILABLE.error("the database's disk is full");

@@ -48,7 +48,10 @@ impl Target {
             }
             Some(tls) => {
                 let connector = tokio_postgres_rustls::MakeRustlsConnect::new(tls.clone());
-                let (client, connection) = self.config.connect(connector).await.map_err(refused)?;
+                // Not the driver's default, which goes on in plaintext if somebody on the way says so.
+                let mut config = self.config.clone();
+                config.ssl_mode(tokio_postgres::config::SslMode::Require);
+                let (client, connection) = config.connect(connector).await.map_err(refused)?;
                 drive(connection, hear);
                 Ok(client)
             }

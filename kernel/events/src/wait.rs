@@ -30,8 +30,10 @@ where
                 }
             }
         }
+        // The end is read before the events: one that comes between is seen twice, never missed.
+        let upto = head.borrow_and_update().position;
         let news = feed.after(seen);
-        seen = head.borrow().position;
+        seen = upto;
         // Out of the ring: we cannot know what was missed, so look.
         if news.is_none_or(|events| events.iter().any(|event| event.subject == subject)) {
             value = check().await?;

@@ -19,7 +19,7 @@ pub use error::{Error, ErrorCode, ErrorKind, Result};
 pub use id::{Id, IdMaker, Kind};
 pub use money::{Currency, Money};
 pub use secret::Secret;
-pub use text::Name;
+pub use text::{Name, Text};
 
 #[cfg(test)]
 mod tests;

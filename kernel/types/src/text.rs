@@ -99,3 +99,42 @@ impl JsonSchema for Name {
         })
     }
 }
+
+/// A word to look things up by, or to hand on: bounded, and without characters that no stored text has.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Text<const MOST: usize>(String);
+
+impl<const MOST: usize> Text<MOST> {
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl<const MOST: usize> TryFrom<String> for Text<MOST> {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.chars().count() > MOST {
+            return Err(format!("at most {MOST} characters"));
+        }
+        match text.chars().find(|&c| is_forbidden(c)) {
+            Some(bad) => Err(format!("character U+{:04X} is not allowed here", u32::from(bad))),
+            None => Ok(Self(text)),
+        }
+    }
+}
+
+impl<const MOST: usize> JsonSchema for Text<MOST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("Text{MOST}").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "maxLength": MOST})
+    }
+}

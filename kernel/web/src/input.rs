@@ -115,7 +115,9 @@ fn if_match(headers: &HeaderMap) -> Result<Option<i64>> {
         text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).and_then(|inner| inner.parse().ok());
     match generation {
         Some(generation) => Ok(Some(generation)),
-        None => Err(INVALID_REQUEST.error("If-Match: expected an ETag as it was given, like \"3\", or *")),
+        None => Err(INVALID_REQUEST
+            .error("If-Match: expected an ETag as it was given, like \"3\", or *")
+            .with_details(json!({"in": "header", "field": "If-Match"}))),
     }
 }
 

@@ -3,7 +3,7 @@
 use authz::CorrelationId;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use types::Timestamp;
+use types::{Text, Timestamp};
 use web::{Call, Endpoint, Nothing, Operation, PageLimit, Reply, page_limit};
 
 use crate::Audit;
@@ -26,14 +26,11 @@ struct OrganizationPath {
 #[serde(deny_unknown_fields)]
 struct EntryListQuery {
     /// Only what this actor did, by id.
-    #[schemars(length(max = 200))]
-    actor: Option<String>,
+    actor: Option<Text<200>>,
     /// Only what was done to this resource, by id.
-    #[schemars(length(max = 200))]
-    resource: Option<String>,
+    resource: Option<Text<200>>,
     /// Only this action; `iam.project.*` takes all that begin so.
-    #[schemars(length(max = 200))]
-    action: Option<String>,
+    action: Option<Text<200>>,
     /// Only what one request caused.
     correlation_id: Option<CorrelationId>,
     /// Only entries at this time or later.
@@ -109,12 +106,13 @@ pub fn endpoints(audit: &Audit) -> Vec<Endpoint> {
 fn filter(query: EntryListQuery, audit: &Audit) -> EntryFilter {
     let limit = page_limit(query.limit, &audit.settings).min(audit.settings.get(&PAGE_LIMIT_MAX));
     EntryFilter {
-        actor: query.actor,
-        resource: query.resource,
-        action: query.action,
+        actor: query.actor.map(Text::into_string),
+        resource: query.resource.map(Text::into_string),
+        action: query.action.map(Text::into_string),
         correlation_id: query.correlation_id,
-        from: query.from,
-        to: query.to,
+        // Nothing is older, and the database knows fewer years than the calendar.
+        from: query.from.map(|at| at.max(Timestamp::UNIX_EPOCH)),
+        to: query.to.map(|at| at.max(Timestamp::UNIX_EPOCH)),
         proofs: !query.without_proofs,
         limit,
         cursor: query.cursor,

@@ -42,8 +42,8 @@ pub enum SealError {
     #[error("the checkpoint cannot be signed: {0}")]
     Sign(#[from] CheckpointError),
     #[error(
-        "the log is signed with the key {known}, and this sealer has {ours}. Put the log's own key back (audit.key in \
-         the data directory); a new key would make every checkpoint kept elsewhere worthless"
+        "the log is signed with the key {known}, and this sealer has {ours}. The log's own key is \
+         kept by the secrets domain: restore the database together with the secrets.key it belongs to; a new key would make every checkpoint kept elsewhere worthless"
     )]
     OtherKey { known: String, ours: String },
     #[error(

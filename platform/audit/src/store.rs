@@ -178,6 +178,10 @@ pub const EXPORT_RANGE: &str = concat!(
          WHERE e.xid >= b.low_xid AND e.xid <= b.high_xid
            AND (e.xid, e.id) > (b.low_xid, b.low_id) AND (e.xid, e.id) <= (b.high_xid, b.high_id)
            AND NOT EXISTS (SELECT FROM audit.leaf o WHERE o.entry_id = e.id AND o.era <> b.era)
+           -- In an older era's range an entry of the newest one may lie, not sealed yet: it is no intruder.
+           AND (b.era = (SELECT max(number) FROM audit.era)
+                OR EXISTS (SELECT FROM audit.leaf o WHERE o.entry_id = e.id)
+                OR (e.xid, e.id) <= (SELECT t.done_xid, t.done_id FROM audit.tree t))
      )
      SELECT ",
     entry_columns!(),

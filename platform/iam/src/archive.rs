@@ -157,7 +157,8 @@ impl ArchiveOrganization {
                 if before.state != OrganizationState::Archiving {
                     return Ok(tx.unchanged(()));
                 }
-                let after = set_state(tx, &before, OrganizationState::Archived, before.generation).await?;
+                let after =
+                    set_state(tx, &before, OrganizationState::Archived, before.generation + 1).await?;
                 let change = change::<OrganizationArchive>(&after, Some(&before))
                     .event(&OrganizationArchived { organization: &after });
                 Ok(tx.record(change))

@@ -76,15 +76,17 @@ pub struct Credentials {
     internal: Internal,
     clock: Arc<dyn Clock>,
     cache: moka::sync::Cache<Vec<u8>, Option<Identity>>,
+    cookie: &'static str,
 }
 
 impl Credentials {
-    pub fn new(db: &Db) -> Self {
+    /// `tls`: are requests sent over TLS? Then only the cookie that is tied to this host counts.
+    pub fn new(db: &Db, tls: bool) -> Self {
         let cache = moka::sync::Cache::builder()
             .max_capacity(100_000) // fixed: bounds memory; a miss costs one look-up
             .time_to_live(Duration::from_secs(1)) // fixed: how late a revocation may bite, promised by the identity domain
             .build();
-        Self { internal: db.internal("iam.credentials"), clock: db.clock(), cache }
+        Self { internal: db.internal("iam.credentials"), clock: db.clock(), cache, cookie: cookie_name(tls) }
     }
 
     async fn look_up(&self, credential: &str) -> Result<Identity> {
@@ -141,12 +143,15 @@ impl Authenticator for Credentials {
                 })?;
                 return self.look_up(token).await;
             }
-            match session_cookie(head) {
+            match session_cookie(head, self.cookie) {
                 None => Ok(Identity::anonymous()),
                 Some(session) => {
                     refuse_cross_site(head)?;
                     // A stale cookie is no reason to refuse a page that needs no session.
-                    Ok(self.look_up(session).await.unwrap_or_else(|_| Identity::anonymous()))
+                    match self.look_up(session).await {
+                        Err(error) if *error.code() == authz::UNAUTHENTICATED => Ok(Identity::anonymous()),
+                        found => found,
+                    }
                 }
             }
         })
@@ -158,12 +163,16 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn session_cookie(head: &Parts) -> Option<&str> {
+const fn cookie_name(tls: bool) -> &'static str {
+    if tls { SECURE_SESSION_COOKIE } else { SESSION_COOKIE }
+}
+
+fn session_cookie<'a>(head: &'a Parts, cookie: &str) -> Option<&'a str> {
     let cookies = head.headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
     cookies
         .flat_map(|line| line.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(name, _)| *name == SESSION_COOKIE || *name == SECURE_SESSION_COOKIE)
+        .find(|(name, _)| *name == cookie)
         .map(|(_, value)| value)
 }
 

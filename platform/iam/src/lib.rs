@@ -7,7 +7,7 @@
 //! - A name is unique among the organizations that are not archived, and among such projects of one organization
 //!   (partial unique indexes).
 //! - A project belongs to one organization for ever; an archived organization has no active project.
-//! - `generation` counts changes by users; the row, its audit entry and its event carry the same number.
+//! - `generation` counts changes; the row, its audit entry and its event carry the same number.
 //! - Keys, sessions and sign-in codes are stored only as hashes; a sign-in code works once.
 //!
 //! Must never: hand out another tenant's data or its existence (missing and foreign are one answer), or store a

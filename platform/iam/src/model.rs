@@ -98,7 +98,7 @@ pub struct Organization {
     pub state: OrganizationState,
     /// Since when it is in this state.
     pub state_since: Timestamp,
-    /// Counts changes by users; also the ETag.
+    /// Counts changes; also the ETag.
     pub generation: i64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -126,7 +126,7 @@ pub struct Project {
     pub state: ProjectState,
     /// Since when it is in this state.
     pub state_since: Timestamp,
-    /// Counts changes by users; also the ETag.
+    /// Counts changes; also the ETag.
     pub generation: i64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

@@ -194,7 +194,7 @@ pub(crate) async fn lock(tx: &mut Tx<'_>, id: OrganizationId) -> Result<Organiza
     store::organization(&row.ok_or_else(|| not_found(OrganizationKind::NAME))?)
 }
 
-/// `generation` counts what users decide: archiving is decided once, and carried out without counting again.
+/// `generation` is the ETag, so it moves with everything a reader sees, the state included.
 pub(crate) async fn set_state(
     tx: &mut Tx<'_>,
     before: &Organization,

@@ -1,5 +1,6 @@
 //! PostgreSQL's own programs, which know best how to copy a database.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use db::Target;
@@ -26,6 +27,9 @@ pub async fn dump(target: &Target, programs: &Binaries, to: &Path) -> Result<Fac
     let mut command = program(programs, "pg_dump", target)?;
     command.args(["--format=custom", "--no-owner", "--snapshot", &snapshot, "--file"]).arg(to);
     run(command, "pg_dump").await?;
+    let private = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(to, private)
+        .map_err(|error| Failure::new(format!("{}: {error}", to.display())))?;
     Ok(facts)
 }
 

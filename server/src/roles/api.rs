@@ -21,7 +21,7 @@ pub struct Listeners {
 pub fn start(process: &mut Process, listeners: Listeners, internal: Option<Router>) -> Result<(), Failure> {
     let app = Arc::clone(&process.app);
     let gate = Gate::new(
-        Arc::new(Credentials::new(&app.db)),
+        Arc::new(Credentials::new(&app.db, process.tls)),
         Limits::new(app.settings.clone()),
         app.db.ids().clone(),
     );

@@ -101,7 +101,8 @@ impl Report {
     fn fmt_meaning(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (proves, leaves_open) = match self.anchor {
             Anchor::None => (
-                "the files fit together.".to_owned(),
+                if self.problem.is_none() { "the files fit together." } else { "nothing: the files contradict each other." }
+                    .to_owned(),
                 "anything else. Whoever made or changed this export could also have made its key and checkpoint. Give \
                  a key or, better, a checkpoint that was kept elsewhere."
                     .to_owned(),

@@ -35,7 +35,7 @@ impl Api {
     pub async fn of(world: &World, tenant: &Tenant) -> Self {
         let key = world.iam.seed_key(SeededKey::Owner(tenant.organization), "test").await.unwrap();
         let gate = web::Gate::new(
-            Arc::new(Credentials::new(&world.db)),
+            Arc::new(Credentials::new(&world.db, false)),
             web::Limits::new(world.settings.clone()),
             world.db.ids().clone(),
         );
