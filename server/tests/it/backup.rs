@@ -51,6 +51,12 @@ async fn a_restored_server_goes_on_where_the_backup_was_taken() {
         operator.get(&format!("/api/v1/orgs/{id}/summary")).await.status == 200
     })
     .await;
+    // The audit log goes on over the seam: what is exported right after the restore verifies.
+    let (restored, export) = (new.path().join("data"), new.path().join("export"));
+    let exported = gpuaasd(&["audit", "export"], &[("--data-dir", &restored), ("--out", &export)]);
+    assert!(exported.status.success(), "{}", text(&exported));
+    let verified = Command::new(binary()).args(["audit", "verify"]).arg(&export).output().unwrap();
+    assert!(verified.status.success(), "{}", text(&verified));
 }
 
 #[tokio::test]
