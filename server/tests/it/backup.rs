@@ -25,6 +25,11 @@ async fn a_restored_server_goes_on_where_the_backup_was_taken() {
     let (old, new) = (Scratch::new("backup-old"), Scratch::new("backup-new"));
     let first = Gpuaasd::up(old.path()).await;
     let kept = first.operator().post("/api/v1/orgs", &json!({"name": "kept"})).await.expect(201).json();
+    // Enough transactions that the new server's ids begin among the old one's.
+    for number in 0..80 {
+        let body = json!({"name": format!("earlier {number}")});
+        first.operator().post("/api/v1/orgs", &body).await.expect(201);
+    }
     let backup = old.path().join("backup");
     let data = old.path().join("data");
     let made = gpuaasd(&["backup"], &[("--data-dir", &data), ("--out", &backup)]);
