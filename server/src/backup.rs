@@ -27,6 +27,19 @@ pub use restore::{RestoreArguments, restore};
 
 const DUMP: &str = "database.dump";
 const KEYS: &str = "keys";
+/// In a data directory while it is being restored: what is there looks whole before it is.
+const UNFINISHED: &str = "restore.unfinished";
+
+/// Refuses a data directory whose restore did not come to its end.
+pub fn refuse_unfinished(data_dir: &Path) -> Result<(), Failure> {
+    if !data_dir.join(UNFINISHED).exists() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "the restore into {} did not finish. Remove the directory and restore again",
+        data_dir.display()
+    )))
+}
 /// What an embedded data directory keeps outside the database and cannot do without.
 const KEY_FILES: [&str; 5] = ["operator.key", "tenant.key", "audit.vkey", "secrets.key", "database.password"];
 

@@ -113,6 +113,7 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     }
     let data_dir = data_directory(arguments.data_dir)?;
     let lock = DataDirLock::acquire(&data_dir)?;
+    crate::backup::refuse_unfinished(&data_dir)?;
     let listener = Listener::bind_named(arguments.listen, None, "--listen").await?;
     let address = listener.address()?;
     let node_tls = crate::node_tls::at(&data_dir.join("node-tls"), arguments.node_listen.ip())?;

@@ -163,8 +163,15 @@ fn from_postgres(error: &tokio_postgres::Error) -> Error {
     if *code == SqlState::QUERY_CANCELED || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT {
         return DATABASE_TIMEOUT.error("the statement was cancelled after its time limit");
     }
-    // Data exceptions: text, numbers and times that a type of the database cannot hold.
-    if code.code().starts_with("22") {
+    // Text, numbers and times that a type of the database cannot hold. Other data exceptions are bugs of ours.
+    if [
+        &SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+        &SqlState::UNTRANSLATABLE_CHARACTER,
+        &SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        &SqlState::DATETIME_FIELD_OVERFLOW,
+    ]
+    .contains(&code)
+    {
         return INVALID_VALUE.error("a value of the request cannot be stored or compared");
     }
     if *code == SqlState::DISK_FULL {

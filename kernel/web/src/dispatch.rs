@@ -20,7 +20,7 @@ use types::{Error, IdMaker, Result};
 use crate::context::{self, Authenticator, CORRELATION_HEADER, Identity};
 use crate::input::RawInput;
 use crate::limits::{self, Limits};
-use crate::operation::{Endpoint, Kind, OperationInfo};
+use crate::operation::{Endpoint, Kind, OperationInfo, RateClass};
 use crate::problem::{self, to_response};
 
 /// What stands before every endpoint.
@@ -122,7 +122,15 @@ async fn answer(
 ) -> Result<crate::Response> {
     let settings = gate.limits.settings();
     let _place = Place::take(&gate.at_once, settings.get(&limits::REQUESTS_AT_ONCE_MAX))?;
-    let identity = gate.authenticator.identify(&head).await?;
+    let identity = match gate.authenticator.identify(&head).await {
+        Ok(identity) => identity,
+        // A wrong credential is a guess until proven otherwise, and counted by where it comes from.
+        Err(error) if *error.code() == authz::UNAUTHENTICATED => {
+            gate.limits.check(RateClass::Guess, &peer_key(&head))?;
+            return Err(error);
+        }
+        Err(error) => return Err(error),
+    };
     if endpoint.info.permission.is_some() && identity.actor.is_anonymous() {
         return Err(authz::UNAUTHENTICATED.error("this needs a signed-in caller"));
     }
@@ -214,6 +222,10 @@ fn caller_key(identity: &Identity, head: &axum::http::request::Parts) -> String 
     if !identity.actor.is_anonymous() {
         return identity.actor.subject.id.clone();
     }
+    peer_key(head)
+}
+
+fn peer_key(head: &axum::http::request::Parts) -> String {
     head.extensions
         .get::<axum::extract::ConnectInfo<std::net::SocketAddr>>()
         .map_or_else(|| "unknown".to_owned(), |peer| peer.0.ip().to_string())

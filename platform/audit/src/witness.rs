@@ -90,6 +90,14 @@ impl Destination for Witness {
     }
 }
 
+/// Whole or not at all: half a checkpoint would look like a contradiction for ever.
+async fn replace(clone: &Path, path: &Path, note: &str) -> std::io::Result<()> {
+    let part = clone.join(".git").join("gpuaas-checkpoint.part");
+    tokio::fs::write(&part, note).await?;
+    tokio::fs::File::open(&part).await?.sync_all().await?;
+    tokio::fs::rename(&part, path).await
+}
+
 async fn commit(clone: &Path, parcel: &Parcel) -> Result<(), DeliveryError> {
     let path = clone.join(FILE);
     let failed = |error: std::io::Error| DeliveryError::Unavailable(format!("{}: {error}", path.display()));
@@ -104,10 +112,10 @@ async fn commit(clone: &Path, parcel: &Parcel) -> Result<(), DeliveryError> {
                     path.display()
                 )));
             }
-            tokio::fs::write(&path, &parcel.note).await.map_err(failed)?;
+            replace(clone, &path, &parcel.note).await.map_err(failed)?;
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            tokio::fs::write(&path, &parcel.note).await.map_err(failed)?;
+            replace(clone, &path, &parcel.note).await.map_err(failed)?;
         }
         Err(error) => return Err(failed(error)),
     }

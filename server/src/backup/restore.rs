@@ -8,7 +8,7 @@ use db::{DbError, Login};
 use postgres_server::{DataDirLock, Server};
 
 use super::manifest::Manifest;
-use super::{DUMP, KEYS, copy_keys, dump};
+use super::{DUMP, KEYS, UNFINISHED, copy_keys, dump};
 use crate::embedded::{binaries, data_directory, open_database};
 use crate::{Failure, telemetry, terminal};
 
@@ -43,6 +43,8 @@ pub async fn restore(arguments: RestoreArguments) -> Result<(), Failure> {
         )));
     }
     let lock = DataDirLock::acquire(&data_dir)?;
+    let mark = data_dir.join(UNFINISHED);
+    crate::files::write_private(&mark, "")?;
     copy_keys(&arguments.from.join(KEYS), &data_dir)?;
     let (database, admin, server) =
         open_database(&lock, &data_dir, None, arguments.postgres_dir.clone()).await?;
@@ -60,6 +62,7 @@ pub async fn restore(arguments: RestoreArguments) -> Result<(), Failure> {
             found.0, found.1, manifest.facts.log_position, manifest.facts.audit_entries
         )));
     }
+    std::fs::remove_file(&mark).map_err(|error| Failure::new(format!("{}: {error}", mark.display())))?;
     terminal::say(&format!(
         "Restored {manifest}.\n\
          Lost: everything after {}.\n\

@@ -83,6 +83,13 @@ async fn a_backup_that_was_changed_or_is_not_one_is_refused() {
     let fresh = scratch.path().join("fresh");
     let damaged = gpuaasd(&["restore"], &[("--from", &backup), ("--data-dir", &fresh)]);
     assert!(!damaged.status.success() && text(&damaged).contains("changed or damaged"), "{}", text(&damaged));
+    // A restore that was cut off is not taken for a whole one.
+    let half = scratch.path().join("half");
+    std::fs::create_dir(&half).unwrap();
+    std::fs::write(half.join("restore.unfinished"), "").unwrap();
+    let started =
+        gpuaasd(&["up", "--listen", "127.0.0.1:0", "--node-listen", "127.0.0.1:0"], &[("--data-dir", &half)]);
+    assert!(!started.status.success() && text(&started).contains("did not finish"), "{}", text(&started));
     let nothing = gpuaasd(&["restore"], &[("--from", scratch.path()), ("--data-dir", &fresh)]);
     assert!(!nothing.status.success() && text(&nothing).contains("not a backup"), "{}", text(&nothing));
     drop(server);
