@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use db::{Bridge, Login, Nudges, Pool, Settings, Target};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +26,7 @@ pub struct Process {
     /// Are replies to the public sent over TLS?
     pub tls: bool,
     pub stop: CancellationToken,
+    signals: Signals,
     /// Did a task end although nobody asked it to?
     failed: Arc<AtomicBool>,
     tasks: JoinSet<()>,
@@ -80,6 +82,7 @@ impl Process {
             backstop,
             tls,
             stop,
+            signals: Signals::listen()?,
             failed: Arc::default(),
             tasks: JoinSet::new(),
         })
@@ -136,9 +139,9 @@ impl Process {
     /// is not ready, and goes on answering for `drain`: load balancers need a moment to look elsewhere.
     /// Errs if a task failed, so that whoever supervises the process starts it again.
     pub async fn run_until_stopped(mut self, health: Health, drain: Duration) -> Result<(), Failure> {
-        let stop = self.stop.clone();
+        let (stop, mut signals) = (self.stop.clone(), self.signals);
         tokio::spawn(async move {
-            wait_for_signal().await;
+            signals.arrived().await;
             health.drain();
             tracing::info!("stopping");
             tokio::time::sleep(drain).await;
@@ -164,15 +167,24 @@ impl Process {
 // fixed: how late a changed setting may take effect when its nudge was lost
 const SETTINGS_SWEEP: Duration = Duration::from_secs(5);
 
-async fn wait_for_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// The signals that end us in order. Listened for from the moment this is made: before it, they would kill.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        let on = |kind| {
+            signal(kind).map_err(|error| Failure::new(format!("signals cannot be listened for: {error}")))
+        };
+        Ok(Self { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
+    }
+
+    async fn arrived(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }
