@@ -35,6 +35,18 @@ pub trait Action: 'static {
     const TITLE: &'static str;
 }
 
+/// Declares the unit type of an action: `action!(ThingMake, "toy.thing.make", "Make a thing")`.
+#[macro_export]
+macro_rules! action {
+    ($type:ident, $name:literal, $title:literal) => {
+        pub struct $type;
+        impl $crate::Action for $type {
+            const NAME: &'static str = $name;
+            const TITLE: &'static str = $title;
+        }
+    };
+}
+
 /// An action by value, for the registry and the policy matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ActionInfo {

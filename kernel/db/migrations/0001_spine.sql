@@ -157,31 +157,27 @@ CREATE INDEX flow_due ON spine.flow (kind, wake_at) WHERE done_at IS NULL;
 CREATE INDEX flow_done ON spine.flow (done_at) WHERE done_at IS NOT NULL;
 
 -- ---------------------------------------------------------------------------------------------------------- walls
--- Tenants see their own rows; the platform scope sees all. An unset scope sees nothing.
-ALTER TABLE spine.audit_entry ENABLE ROW LEVEL SECURITY;
-ALTER TABLE spine.audit_entry FORCE ROW LEVEL SECURITY;
-ALTER TABLE spine.outbox      ENABLE ROW LEVEL SECURITY;
-ALTER TABLE spine.outbox      FORCE ROW LEVEL SECURITY;
-ALTER TABLE spine.log         ENABLE ROW LEVEL SECURITY;
-ALTER TABLE spine.log         FORCE ROW LEVEL SECURITY;
-ALTER TABLE spine.flow        ENABLE ROW LEVEL SECURITY;
-ALTER TABLE spine.flow        FORCE ROW LEVEL SECURITY;
+-- Tenants see their own rows; the platform scope sees all. An unset scope sees nothing. FORCE binds the owner as well.
+CREATE PROCEDURE spine.wall(walled regclass, command text, VARIADIC logins name[]) LANGUAGE plpgsql AS $$
+DECLARE
+    who text := (SELECT string_agg(quote_ident(login), ', ') FROM unnest(logins) login);
+BEGIN
+    EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', walled);
+    EXECUTE format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', walled);
+    EXECUTE format($policy$
+        CREATE POLICY tenant ON %s FOR %s TO %s USING (
+            org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
+            OR (SELECT current_setting('gpuaas.platform', true) = 'on'))$policy$, walled, command, who);
+END $$;
+REVOKE ALL ON PROCEDURE spine.wall FROM PUBLIC;
 
-CREATE POLICY tenant ON spine.audit_entry TO ${app}, ${reader} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+CALL spine.wall('spine.audit_entry', 'ALL', '${app}', '${reader}');
+CALL spine.wall('spine.outbox', 'ALL', '${app}');
+CALL spine.wall('spine.log', 'SELECT', '${app}', '${reader}');
+CALL spine.wall('spine.flow', 'ALL', '${app}');
 CREATE POLICY sealer ON spine.audit_entry FOR SELECT TO ${sealer} USING (true);
-CREATE POLICY tenant ON spine.outbox TO ${app} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
 CREATE POLICY relay ON spine.outbox FOR SELECT TO ${relay} USING (true);
-CREATE POLICY tenant ON spine.log FOR SELECT TO ${app}, ${reader} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
 CREATE POLICY relay ON spine.log TO ${relay} USING (true);
-CREATE POLICY tenant ON spine.flow TO ${app} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
 
 -- --------------------------------------------------------------------------------------------------------- grants
 GRANT SELECT, INSERT ON spine.audit_entry TO ${app};

@@ -14,6 +14,22 @@ pub trait Event: Serialize + JsonSchema {
     const TITLE: &'static str;
 }
 
+/// Declares an event that carries the resource as it is after the change:
+/// `event!(ThingMade { thing: Thing }, "gpuaas.toy.thing.made", "A thing was made")`.
+#[macro_export]
+macro_rules! event {
+    ($type:ident { $field:ident : $payload:ty }, $name:literal, $title:literal) => {
+        #[derive(Serialize, JsonSchema)]
+        pub struct $type<'a> {
+            pub $field: &'a $payload,
+        }
+        impl $crate::Event for $type<'_> {
+            const TYPE: &'static str = $name;
+            const TITLE: &'static str = $title;
+        }
+    };
+}
+
 /// An event type by value, for the AsyncAPI document.
 #[derive(Clone, Copy)]
 pub struct EventInfo {

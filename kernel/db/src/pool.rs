@@ -97,6 +97,8 @@ impl Pool {
     pub fn new(target: Target, options: PoolOptions) -> Result<Self, DbError> {
         let inner = managed::Pool::builder(Manager { target })
             .max_size(options.connections_max)
+            // The connection used last: its backend is still warm, and a quiet time leaves few of them awake.
+            .queue_mode(managed::QueueMode::Lifo)
             .runtime(deadpool::Runtime::Tokio1)
             .wait_timeout(Some(options.wait_timeout))
             .build()

@@ -41,8 +41,8 @@ struct Leased<M: Machine> {
 }
 
 enum Outcome {
-    /// The lease was given back: the flow waits or is done.
-    Settled,
+    /// The lease was given back: the flow waits or is done. Or it was woken meanwhile, and is due again.
+    Settled { due_again: bool },
     /// A step failed; it is tried again later.
     Failed(String),
 }
@@ -64,8 +64,10 @@ impl<M: Machine> Runner<M> {
         let mut tasks = tokio::task::JoinSet::new();
         while !stop.is_cancelled() {
             let free = (self.inner.settings.get(&AT_ONCE_MAX) as usize).saturating_sub(tasks.len());
+            let mut more_due = false;
             match self.inner.lease(free).await {
                 Ok(leased) => {
+                    more_due = leased.len() == free;
                     for flow in leased {
                         let inner = Arc::clone(&self.inner);
                         tasks.spawn(async move { inner.drive(flow).await });
@@ -77,11 +79,7 @@ impl<M: Machine> Runner<M> {
             }
             tokio::select! {
                 () = nudge.wait(SWEEP_MS.millis(&self.inner.settings)) => {}
-                Some(ended) = tasks.join_next(), if !tasks.is_empty() => {
-                    if let Err(error) = ended {
-                        tracing::error!(kind = M::KIND, %error, "a flow's step panicked; its lease has to run out");
-                    }
-                }
+                () = until_more_is_due(&mut tasks, more_due) => {}
                 () = stop.cancelled() => {}
             }
         }
@@ -116,6 +114,21 @@ impl<M: Machine> Runner<M> {
 
 const AT_ONCE: usize = 1_000;
 
+/// Returns when a place is free and a flow may be due for it: `more_due` if the last lease got all it asked for. One that
+/// got less has seen everything that was due, so an ended flow is no reason to look again, unless it says so itself.
+async fn until_more_is_due(tasks: &mut tokio::task::JoinSet<bool>, mut more_due: bool) {
+    while let Some(ended) = tasks.join_next().await {
+        more_due |= ended.unwrap_or_else(|error| {
+            tracing::error!(%error, "a flow's step panicked; its lease has to run out");
+            false
+        });
+        if more_due {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
 impl<M: Machine> Inner<M> {
     async fn lease(&self, limit: usize) -> Result<Vec<Leased<M>>, DbError> {
         if limit == 0 {
@@ -142,7 +155,8 @@ impl<M: Machine> Inner<M> {
         Some(Leased { fence, data, context, attempts: row.get(7) })
     }
 
-    async fn drive(&self, mut flow: Leased<M>) {
+    /// Is it due again?
+    async fn drive(&self, mut flow: Leased<M>) -> bool {
         let span = tracing::info_span!("flow", kind = M::KIND, flow = %flow.fence.id, correlation_id = %flow.context.correlation_id);
         trace::continue_from(&span, flow.context.traceparent.as_deref());
         flow.context.traceparent = trace::traceparent(&span).or(flow.context.traceparent);
@@ -151,12 +165,13 @@ impl<M: Machine> Inner<M> {
                 Ok(outcome) => outcome,
                 Err(error) => Outcome::Failed(format!("{error:?}")),
             };
-            if let Outcome::Failed(error) = outcome {
-                self.back_off(&flow, &error).await;
+            match outcome {
+                Outcome::Settled { due_again } => due_again,
+                Outcome::Failed(error) => self.back_off(&flow, &error).await,
             }
         }
         .instrument(span)
-        .await;
+        .await
     }
 
     async fn steps(&self, flow: &mut Leased<M>) -> types::Result<Outcome> {
@@ -171,20 +186,19 @@ impl<M: Machine> Inner<M> {
                     flow.attempts = 0;
                 }
                 Step::Do(effect) => {
-                    self.renew(flow).await?;
-                    self.machine.perform(&flow.context, &flow.data, effect, &flow.fence).await?;
+                    self.perform(flow, effect).await?;
                     if flow.fence.state() != state {
                         flow.attempts = 0;
                     }
                 }
                 Step::Wait { reason, until } => {
                     let none: Option<String> = None;
-                    self.settle(flow, store::WAIT, &[&until, &reason, &0i32, &none]).await?;
-                    return Ok(Outcome::Settled);
+                    let due_again = self.settle(flow, store::WAIT, &[&until, &reason, &0i32, &none]).await?;
+                    return Ok(Outcome::Settled { due_again });
                 }
                 Step::Done => {
-                    self.settle(flow, store::DONE, &[&now]).await?;
-                    return Ok(Outcome::Settled);
+                    let due_again = self.settle(flow, store::DONE, &[&now]).await?;
+                    return Ok(Outcome::Settled { due_again });
                 }
             }
             metrics::counter!("gpuaas_flow_steps_total", "kind" => M::KIND, "state" => state.name())
@@ -193,21 +207,44 @@ impl<M: Machine> Inner<M> {
         Ok(Outcome::Failed(format!("made {STEPS_MAX} steps without waiting")))
     }
 
-    async fn settle(&self, flow: &Leased<M>, sql: &'static str, rest: db::Params<'_>) -> Result<(), DbError> {
+    /// Gives the lease back. Was the flow woken while we had it?
+    async fn settle(
+        &self,
+        flow: &Leased<M>,
+        sql: &'static str,
+        rest: db::Params<'_>,
+    ) -> Result<bool, DbError> {
         let (id, token, generation) = (flow.fence.id, flow.fence.token(), flow.fence.generation());
         let mut params: Vec<&(dyn db::ToSql + Sync)> = vec![&id, &token, &generation];
         params.extend(rest);
-        Fence::<M::State>::must_hold(&self.internal.bookkeeping_one(&["spine.flow"], sql, &params).await?)
+        let rows = self.internal.bookkeeping_one(&["spine.flow"], sql, &params).await?;
+        Fence::<M::State>::must_hold(&rows)?;
+        Ok(rows.iter().any(|row| row.get(0)))
     }
 
-    async fn renew(&self, flow: &Leased<M>) -> Result<(), DbError> {
+    /// Acts, under a lease that is renewed as long as it takes. An effect whose lease is gone is dropped where it waits.
+    async fn perform(&self, flow: &Leased<M>, effect: M::Effect) -> types::Result<()> {
+        Fence::<M::State>::must_hold(&self.renew(flow).await?)?;
+        let mut work = std::pin::pin!(self.machine.perform(&flow.context, &flow.data, effect, &flow.fence));
+        let rhythm = LEASE_SECONDS.seconds(&self.settings) / 3; // fixed: two renewals may fail before the lease ends
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = tokio::time::sleep(rhythm) => match self.renew(flow).await {
+                    Ok(rows) => Fence::<M::State>::must_hold(&rows)?,
+                    Err(error) => tracing::warn!(%error, "the lease could not be renewed, will try again"),
+                },
+            }
+        }
+    }
+
+    async fn renew(&self, flow: &Leased<M>) -> Result<Vec<Row>, DbError> {
         let params: db::Params<'_> = &[&flow.fence.id, &flow.fence.token(), &self.lease_seconds()];
-        Fence::<M::State>::must_hold(
-            &self.internal.bookkeeping_one(&["spine.flow"], store::RENEW, params).await?,
-        )
+        self.internal.bookkeeping_one(&["spine.flow"], store::RENEW, params).await
     }
 
-    async fn back_off(&self, flow: &Leased<M>, error: &str) {
+    async fn back_off(&self, flow: &Leased<M>, error: &str) -> bool {
         let attempts = flow.attempts.saturating_add(1);
         let doubled = BACKOFF_MS
             .millis(&self.settings)
@@ -222,11 +259,11 @@ impl<M: Machine> Inner<M> {
         metrics::counter!("gpuaas_flow_failures_total", "kind" => M::KIND).increment(1);
         let until = self.clock.now().checked_add(pause).unwrap_or(Timestamp::MAX);
         let reason = "retry after an error".to_owned();
-        if let Err(lost) =
-            self.settle(flow, store::WAIT, &[&until, &reason, &attempts, &Some(error.to_owned())]).await
-        {
+        let rest: db::Params<'_> = &[&until, &reason, &attempts, &Some(error.to_owned())];
+        self.settle(flow, store::WAIT, rest).await.unwrap_or_else(|lost| {
             tracing::warn!(error = %lost, "the lease is left to run out");
-        }
+            false
+        })
     }
 
     fn check_time(&self, flow: &Leased<M>, state: M::State, now: Timestamp) {

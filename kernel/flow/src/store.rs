@@ -1,4 +1,8 @@
 //! All statements on `spine.flow`. Leases are measured by the database's clock, schedules by the injected one.
+//!
+//! What a crash of PostgreSQL may take back does not wait for the disk: a lease, its renewal, and giving it back. Lost,
+//! they leave the flow where its last transition put it, due again; a worker that still believes in such a lease is
+//! stopped by the generation, as after any takeover. Transitions are durable before anyone acts on them.
 
 pub(crate) const START: &str = "
 INSERT INTO spine.flow (id, kind, key, org_id, state, data, wake_at, entered_at, deadline_at, correlation_id, causation_id,
@@ -19,6 +23,7 @@ WHERE id IN (
     SELECT id FROM spine.flow
     WHERE kind = $1 AND done_at IS NULL AND wake_at <= $2 AND lease_until < clock_timestamp()
     ORDER BY wake_at LIMIT $4 FOR UPDATE SKIP LOCKED)
+    AND (SELECT set_config('synchronous_commit', 'off', true)) = 'off'
 RETURNING id, key, org_id, state, data::text, generation, lease_token, attempts, correlation_id, traceparent, entered_at, deadline_at";
 
 /// A transition. The generation moves with every one, so a stale worker's update finds no row.
@@ -28,23 +33,27 @@ UPDATE spine.flow SET state = $4, generation = generation + 1, entered_at = $5, 
 WHERE id = $1 AND lease_token = $2 AND generation = $3 AND done_at IS NULL
 RETURNING generation";
 
-/// Gives the lease back until `$4`; at once, if the flow was woken since it was leased.
+/// Gives the lease back until `$4`; at once, if the flow was woken since it was leased. Says so.
 pub(crate) const WAIT: &str = "
 UPDATE spine.flow SET wake_at = CASE WHEN woken THEN wake_at ELSE $4::timestamptz END, waiting_for = $5, attempts = $6,
        last_error = $7, lease_until = '-infinity'
 WHERE id = $1 AND lease_token = $2 AND generation = $3 AND done_at IS NULL
-RETURNING generation";
+    AND (SELECT set_config('synchronous_commit', 'off', true)) = 'off'
+RETURNING woken";
 
 /// Ends the flow; if it was woken since it was leased, it stays due instead, and is asked again.
 pub(crate) const DONE: &str = "
 UPDATE spine.flow SET done_at = CASE WHEN woken THEN NULL ELSE $4::timestamptz END, waiting_for = NULL, last_error = NULL,
        lease_until = '-infinity', generation = generation + 1
 WHERE id = $1 AND lease_token = $2 AND generation = $3 AND done_at IS NULL
-RETURNING generation";
+    AND (SELECT set_config('synchronous_commit', 'off', true)) = 'off'
+RETURNING woken";
 
 pub(crate) const RENEW: &str = "
 UPDATE spine.flow SET lease_until = clock_timestamp() + make_interval(secs => $3)
-WHERE id = $1 AND lease_token = $2 AND done_at IS NULL RETURNING id";
+WHERE id = $1 AND lease_token = $2 AND done_at IS NULL
+    AND (SELECT set_config('synchronous_commit', 'off', true)) = 'off'
+RETURNING id";
 
 pub(crate) const FORGET_DONE: &str = "DELETE FROM spine.flow WHERE done_at < $1";
 

@@ -18,16 +18,8 @@ CREATE TABLE toy.mark (
     value       bigint NOT NULL
 );
 
-ALTER TABLE toy.thing ENABLE ROW LEVEL SECURITY;
-ALTER TABLE toy.thing FORCE ROW LEVEL SECURITY;
-ALTER TABLE toy.tally ENABLE ROW LEVEL SECURITY;
-ALTER TABLE toy.tally FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON toy.thing TO ${app}, ${reader} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
-CREATE POLICY tenant ON toy.tally TO ${app}, ${reader} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+CALL spine.wall('toy.thing', 'ALL', '${app}', '${reader}');
+CALL spine.wall('toy.tally', 'ALL', '${app}', '${reader}');
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON toy.thing, toy.tally, toy.mark TO ${app};
 GRANT SELECT ON toy.thing, toy.tally TO ${reader};

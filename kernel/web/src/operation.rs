@@ -328,3 +328,15 @@ fn json_response<T: Serialize>(status: StatusCode, reply: Reply<T>) -> crate::Re
     headers.extend(reply.headers);
     (status, headers, bytes).into_response()
 }
+
+/// A handler that owns its way to the domain: `on!(iam, |call: Call<…>| iam.project_get(…).await)`.
+#[macro_export]
+macro_rules! on {
+    ($domain:ident, |$call:ident : $type:ty| $body:expr) => {{
+        let owned = $domain.clone();
+        move |$call: $type| {
+            let $domain = owned.clone();
+            async move { $body }
+        }
+    }};
+}

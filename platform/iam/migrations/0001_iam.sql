@@ -79,27 +79,10 @@ CREATE TABLE iam.organization_summary (
     projects_archived bigint      NOT NULL
 );
 
--- Tenants see their own rows; the platform scope sees all. An unset scope sees nothing.
-ALTER TABLE iam.organization         ENABLE ROW LEVEL SECURITY;
-ALTER TABLE iam.organization         FORCE ROW LEVEL SECURITY;
-ALTER TABLE iam.project              ENABLE ROW LEVEL SECURITY;
-ALTER TABLE iam.project              FORCE ROW LEVEL SECURITY;
-ALTER TABLE iam.api_key              ENABLE ROW LEVEL SECURITY;
-ALTER TABLE iam.api_key              FORCE ROW LEVEL SECURITY;
-ALTER TABLE iam.organization_summary ENABLE ROW LEVEL SECURITY;
-ALTER TABLE iam.organization_summary FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON iam.organization TO ${app}, ${reader} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
-CREATE POLICY tenant ON iam.project TO ${app}, ${reader} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
-CREATE POLICY tenant ON iam.api_key TO ${app}, ${reader} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
-CREATE POLICY tenant ON iam.organization_summary TO ${app}, ${reader} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+CALL spine.wall('iam.organization', 'ALL', '${app}', '${reader}');
+CALL spine.wall('iam.project', 'ALL', '${app}', '${reader}');
+CALL spine.wall('iam.api_key', 'ALL', '${app}', '${reader}');
+CALL spine.wall('iam.organization_summary', 'ALL', '${app}', '${reader}');
 -- Foreign-key checks run as the table's owner, whom FORCE binds as well.
 CREATE POLICY owner_checks ON iam.organization FOR SELECT TO ${owner} USING (true);
 

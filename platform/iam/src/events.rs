@@ -1,24 +1,10 @@
 //! What others can learn about organizations, projects and credentials. No names of people, no secrets.
 
-use db::Event;
+use db::{Event, event};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::{KeyId, OperatorId, Organization, OrganizationId, Project, SessionId};
-
-/// Declares an event that carries the resource as it is after the change.
-macro_rules! event {
-    ($type:ident { $field:ident : $payload:ty }, $name:literal, $title:literal) => {
-        #[derive(Serialize, JsonSchema)]
-        pub struct $type<'a> {
-            pub $field: &'a $payload,
-        }
-        impl Event for $type<'_> {
-            const TYPE: &'static str = $name;
-            const TITLE: &'static str = $title;
-        }
-    };
-}
 
 event!(
     OrganizationCreated { organization: Organization },

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use types::{Name, Result, Timestamp};
-use web::{Call, Endpoint, Nothing, Operation, Page, PageLimit, RateClass, Reply, WaitSeconds, page_limit};
+use web::{
+    Call, Endpoint, Nothing, Operation, Page, PageLimit, RateClass, Reply, WaitSeconds, on, page_limit,
+};
 
 use crate::Iam;
 use crate::model::*;
@@ -170,17 +172,6 @@ pub fn endpoints(iam: &Iam) -> Vec<Endpoint> {
     all.extend(project_endpoints(iam));
     all.extend(session_endpoints(iam));
     all
-}
-
-/// A handler that owns its way to the domain.
-macro_rules! on {
-    ($iam:ident, |$call:ident : $type:ty| $body:expr) => {{
-        let iam = $iam.clone();
-        move |$call: $type| {
-            let $iam = iam.clone();
-            async move { $body }
-        }
-    }};
 }
 
 fn organization_reply(organization: Organization) -> Reply<Organization> {

@@ -3,18 +3,7 @@
 //! The rules are a table people can read; the golden file `contracts/permissions.txt` is its review copy. Richer policies
 //! (memberships, custom roles) replace the decider, not the actions.
 
-use authz::{Action, ActionInfo, ActorKind, Decider, Decision, Question};
-
-/// Declares the unit type of an action.
-macro_rules! action {
-    ($type:ident, $name:literal, $title:literal) => {
-        pub struct $type;
-        impl Action for $type {
-            const NAME: &'static str = $name;
-            const TITLE: &'static str = $title;
-        }
-    };
-}
+use authz::{Action, ActionInfo, ActorKind, Decider, Decision, Question, action};
 
 action!(OrganizationCreate, "iam.organization.create", "Create an organization");
 action!(OrganizationRead, "iam.organization.read", "Read an organization");

@@ -59,30 +59,12 @@ CREATE TABLE secrets.delivery (
 );
 CREATE INDEX delivery_by_secret ON secrets.delivery (secret_id, id);
 
-CREATE FUNCTION secrets.refuse_rewrite() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION '%.% is append-only: % refused', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
-        USING ERRCODE = 'insufficient_privilege';
-END $$;
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON secrets.delivery
-    FOR EACH STATEMENT EXECUTE FUNCTION secrets.refuse_rewrite();
+    FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
 
--- Tenants see their own rows; the platform scope sees all. An unset scope sees nothing.
-ALTER TABLE secrets.secret         ENABLE ROW LEVEL SECURITY;
-ALTER TABLE secrets.secret         FORCE ROW LEVEL SECURITY;
-ALTER TABLE secrets.secret_version ENABLE ROW LEVEL SECURITY;
-ALTER TABLE secrets.secret_version FORCE ROW LEVEL SECURITY;
-ALTER TABLE secrets.delivery       ENABLE ROW LEVEL SECURITY;
-ALTER TABLE secrets.delivery       FORCE ROW LEVEL SECURITY;
-CREATE POLICY tenant ON secrets.secret TO ${app}, ${reader} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
-CREATE POLICY tenant ON secrets.secret_version TO ${app} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
-CREATE POLICY tenant ON secrets.delivery TO ${app}, ${reader} USING (
-    org_id = (SELECT nullif(current_setting('gpuaas.org', true), '')::uuid)
-    OR (SELECT current_setting('gpuaas.platform', true) = 'on'));
+CALL spine.wall('secrets.secret', 'ALL', '${app}', '${reader}');
+CALL spine.wall('secrets.secret_version', 'ALL', '${app}');
+CALL spine.wall('secrets.delivery', 'ALL', '${app}', '${reader}');
 -- Foreign-key checks run as the table's owner, whom FORCE binds as well.
 CREATE POLICY owner_checks ON secrets.secret FOR SELECT TO ${owner} USING (true);
 

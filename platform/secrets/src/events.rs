@@ -1,24 +1,10 @@
 //! What others can learn about secrets: that they exist, change and are handed out. Never a value.
 
-use db::Event;
+use db::{Event, event};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::{Delivery, SecretId, SecretInfo};
-
-/// Declares an event that carries the resource as it is after the change.
-macro_rules! event {
-    ($type:ident { $field:ident : $payload:ty }, $name:literal, $title:literal) => {
-        #[derive(Serialize, JsonSchema)]
-        pub struct $type<'a> {
-            pub $field: &'a $payload,
-        }
-        impl Event for $type<'_> {
-            const TYPE: &'static str = $name;
-            const TITLE: &'static str = $title;
-        }
-    };
-}
 
 event!(SecretCreated { secret: SecretInfo }, "gpuaas.secrets.secret.created", "A secret was stored");
 event!(SecretRotated { secret: SecretInfo }, "gpuaas.secrets.secret.rotated", "A secret got a new value");

@@ -10,7 +10,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use types::{Name, Secret};
-use web::{Call, Endpoint, Nothing, Operation, Page, PageLimit, Reply, SECRET_ALREADY_DELIVERED, page_limit};
+use web::{
+    Call, Endpoint, Nothing, Operation, Page, PageLimit, Reply, SECRET_ALREADY_DELIVERED, on, page_limit,
+};
 
 use crate::Secrets;
 use crate::manage::{NewSecret, SecretFilter};
@@ -140,17 +142,6 @@ struct DeliveryListQuery {
     limit: Option<PageLimit>,
     /// Where to go on, from `next_cursor`.
     cursor: Option<String>,
-}
-
-/// A handler that owns its way to the domain.
-macro_rules! on {
-    ($secrets:ident, |$call:ident : $type:ty| $body:expr) => {{
-        let secrets = $secrets.clone();
-        move |$call: $type| {
-            let $secrets = secrets.clone();
-            async move { $body }
-        }
-    }};
 }
 
 fn secret_reply(info: SecretInfo) -> Reply<SecretInfo> {

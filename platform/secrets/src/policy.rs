@@ -3,19 +3,8 @@
 //! People store, rotate and retire; only our own workers take delivery. So a stolen operator session can destroy
 //! secrets, which is loud, but cannot read one.
 
-use authz::{Action, ActionInfo};
+use authz::{ActionInfo, action};
 use iam::RoleDecider;
-
-/// Declares the unit type of an action.
-macro_rules! action {
-    ($type:ident, $name:literal, $title:literal) => {
-        pub struct $type;
-        impl Action for $type {
-            const NAME: &'static str = $name;
-            const TITLE: &'static str = $title;
-        }
-    };
-}
 
 action!(SecretCreate, "secrets.secret.create", "Store a secret");
 action!(SecretRead, "secrets.secret.read", "Read what is known about a secret, without its value");

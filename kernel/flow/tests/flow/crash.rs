@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use testkit::{cut_after, eventually};
 
@@ -103,4 +104,36 @@ async fn two_workers_share_the_flows() {
     }
     assert_eq!(leased, 40, "no flow was leased by both");
     assert_eq!(travel.arrivals().await, 40);
+}
+
+/// An effect takes longer than a lease lasts. Its worker is alive and keeps the lease, so nobody does the work again.
+#[tokio::test]
+async fn a_long_effect_keeps_its_lease() {
+    let travel = Travel::new().await;
+    travel.test.set("flow.lease_seconds", 1).await;
+    travel.world.may_arrive.forget_permits(1_000);
+    travel.start("a", Leg::Travelling).await;
+    let worker = {
+        let runner = runner(&travel.test, &travel.world);
+        tokio::spawn(async move { runner.run_once().await })
+    };
+    eventually("the worker has leased it", async || {
+        travel.test.count("SELECT count(*) FROM spine.flow WHERE lease_until > clock_timestamp()").await == 1
+    })
+    .await;
+    travel.test.run("CREATE TABLE public.first_lease AS SELECT lease_until FROM spine.flow").await;
+    eventually("the first lease would be over", async || {
+        travel
+            .test
+            .count("SELECT count(*) FROM public.first_lease WHERE lease_until < clock_timestamp()")
+            .await
+            == 1
+    })
+    .await;
+    let second = tokio::time::timeout(Duration::from_secs(10), travel.runner.run_once());
+    assert_eq!(second.await.expect("it took the flow and waits").unwrap(), 0, "the worker still has it");
+    travel.world.may_arrive.add_permits(1);
+    assert_eq!(worker.await.unwrap().unwrap(), 1);
+    assert_eq!(travel.arrivals().await, 1);
+    assert!(travel.is_done("a").await);
 }

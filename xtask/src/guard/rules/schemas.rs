@@ -37,6 +37,9 @@ static SCHEMA_UNOWNED: Ban = Ban::new(
 /// PostgreSQL's own, open to everybody.
 const SYSTEM_SCHEMAS: &[&str] = &["pg_catalog", "information_schema", "pg_temp"];
 
+/// What the spine offers to the migrations of every domain.
+const OFFERED: &[&str] = &["spine.wall", "spine.refuse_rewrite"];
+
 /// Words after which a qualified name is a table, function or schema object.
 const BEFORE_TABLE: &[&str] =
     &["from", "join", "into", "update", "table", "references", "only", "exists", "truncate"];
@@ -82,7 +85,8 @@ fn check_text(
         };
         for index in statement.qualified().filter(|index| is_schema(project, &statement, *index)) {
             let item = format!("{}.{}", statement.words[index].text, statement.words[index + 2].text);
-            if statement.words[index].is(own) {
+            let offered = file.is_migration() && OFFERED.contains(&item.as_str());
+            if offered || statement.words[index].is(own) {
                 continue;
             }
             if index > 0 && statement.words[index - 1].is("references") && file.is_migration() {
