@@ -38,6 +38,7 @@ bench: ## Measure, and print ratios against floors in the same run
 
 contracts: ## Write contracts/ from the code
 	@cargo run --quiet --locked --bin gpuaasd -- contracts --out contracts
+	@GPUAAS_WRITE_SCHEMA=1 cargo test --quiet --locked --bin gpuaasd the_copy_of_the_schema
 
 fmt: ## Format the code
 	@cargo fmt --all

@@ -1,6 +1,8 @@
 //! What is checked in must be what the code says.
 #![allow(clippy::unwrap_used)]
 
+mod schema;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -34,6 +34,7 @@ mod net;
 mod postgres;
 mod proxy;
 pub mod released;
+pub mod schema;
 mod scratch;
 mod template;
 #[cfg(test)]
