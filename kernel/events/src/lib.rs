@@ -21,6 +21,8 @@ mod sequencer;
 mod settings;
 mod span;
 mod store;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 pub use asyncapi::document as asyncapi_document;

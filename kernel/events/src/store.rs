@@ -42,6 +42,12 @@ SELECT position, sequenced_at, epoch, id, at, org_id, project_id, type, subject,
        correlation_id, causation_id, traceparent
 FROM spine.log WHERE position > $1 AND sequenced_at >= $2 ORDER BY position LIMIT $3";
 
+/// The same of one organization, by `log_by_org`.
+pub(crate) const EVENTS_OF_ORGANIZATION_AFTER: &str = "
+SELECT position, sequenced_at, epoch, id, at, org_id, project_id, type, subject, generation, data::text,
+       correlation_id, causation_id, traceparent
+FROM spine.log WHERE org_id = $4 AND position > $1 AND sequenced_at >= $2 ORDER BY position LIMIT $3";
+
 pub(crate) const OLDEST: &str = "SELECT position FROM spine.log ORDER BY position LIMIT 1";
 
 /// The last position before a time, else the one before the oldest event kept, else the log's end.
