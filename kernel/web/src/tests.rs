@@ -83,6 +83,8 @@ impl Server {
             Operation::<Nothing, Nothing>::get("/now", "toy.now")
                 .handler(|_| async { Ok(Reply::new(Nothing {})) }),
             Operation::<Nothing, Nothing>::get("/wait", "toy.wait").handler(wait.clone()),
+            Operation::<Nothing, Nothing, Order>::post("/order", "toy.order")
+                .handler(|_| async { Ok(Reply::new(Nothing {})) }),
             Operation::<Nothing, Nothing>::post_empty("/change", "toy.change").handler(wait),
             Operation::<Nothing, Nothing>::get("/stream", "toy.stream").stream::<Nothing, _, _>(|_| async {
                 Ok(stream_response(futures::stream::pending::<SseEvent>()))
@@ -126,6 +128,20 @@ impl Server {
         eventually("the request is inside", async || self.inside.load(Ordering::SeqCst) > before).await;
         task
     }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)] // only its parsing is of interest
+struct Order {
+    name: String,
+    items: Vec<Item>,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code)]
+struct Item {
+    count: u32,
 }
 
 type Held = tokio::task::JoinHandle<u16>;
@@ -262,4 +278,33 @@ async fn a_stream_ends_soon_after_its_credential() {
         let more = futures::FutureExt::now_or_never(open.frame());
         assert!(more.is_none(), "another's stream goes on");
     }
+}
+
+/// The message names the field and says what is wrong with it; where serde's reader stood is nobody's business.
+#[tokio::test]
+async fn a_wrong_body_is_described_in_words() {
+    let server = Server::new(&[], &[]);
+    let cases = [
+        ("", "body: it is empty, and this operation needs one"),
+        ("{\"name\": 5}", "body.name: invalid type: integer `5`, expected a string"),
+        ("{\n \"name\": \"x\"\n}", "body: missing field `items`"),
+        ("{\"name\": \"x\", \"nome\": 1}", "body.nome: unknown field `nome`, expected `name` or `items`"),
+        (
+            "{\"items\": [{\"count\": 1}, {\"count\": -1}]}",
+            "body.items[1].count: invalid value: integer `-1`, expected u32",
+        ),
+        ("{\"name\": \"x", "body.name: the JSON ends too early"),
+        ("{\"name\": }", "body.name: this is not JSON: expected value"),
+        ("{\"name\": \"x\",}", "body: this is not JSON: trailing comma"),
+        ("{\"name\": \"x\", \"items\": []} and more", "body: something follows after the JSON value"),
+        ("not at all", "body: this is not JSON: expected ident"),
+    ];
+    let mut told = Vec::new();
+    for (sent, _) in cases {
+        let request = Request::post("/order").header(header::CONTENT_TYPE, "application/json");
+        let response = server.router.clone().oneshot(request.body(Body::from(sent)).unwrap()).await.unwrap();
+        assert_eq!(response.status(), 400);
+        told.push(problem(response).await["detail"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(told, cases.map(|(_, expected)| expected));
 }
