@@ -151,7 +151,7 @@ fn invalid(part: &str, path: &serde_path_to_error::Path, message: &str) -> Error
 /// The field a path leads to, if it leads to one. Where the reader broke off between two fields, to the one around them.
 fn field(path: &serde_path_to_error::Path) -> Option<String> {
     let text = path.to_string();
-    let known = match path.iter().last() {
+    let known = match path.iter().next_back() {
         None => return None,
         Some(Segment::Unknown) => text.trim_end_matches('?').trim_end_matches('.'),
         Some(_) => &text,

@@ -162,6 +162,13 @@ async fn every_error_code_has_a_page_at_its_address() {
     let page = anonymous.get(&address).await.expect(200);
     assert!(page.text().contains("What to do."));
     anonymous.get("/errors/no_such_code").await.expect(404);
+    let list = anonymous.get("/errors").await.expect(200).text();
+    let catalogue: Vec<serde_json::Value> =
+        serde_json::from_str(include_str!("../../../contracts/errors.json")).unwrap();
+    for code in catalogue.iter().map(|entry| entry["code"].as_str().unwrap()) {
+        assert!(list.contains(&format!("href=\"/errors/{code}\"")), "{code} is not in the list");
+    }
+    assert!(anonymous.get("/").await.expect(200).text().contains("href=\"/errors\""));
 }
 
 #[tokio::test]
