@@ -181,4 +181,9 @@ async fn the_document_is_served_and_health_answers() {
     gpuaasd().operator().get("/api/v1/orgs").await.expect(200);
     let metrics = anonymous.get("/internal/metrics").await.expect(200).text();
     assert!(metrics.contains("gpuaas_http_requests_total"), "{metrics}");
+    testkit::eventually("how late events are is measured", async || {
+        let metrics = anonymous.get("/internal/metrics").await.expect(200).text();
+        metrics.contains("gpuaas_outbox_oldest_seconds")
+    })
+    .await;
 }
