@@ -67,6 +67,8 @@ CREATE TABLE spine.log (
     traceparent     text        COLLATE "C",
     PRIMARY KEY (position, sequenced_at)
 ) PARTITION BY RANGE (sequenced_at);
+-- Tenants replay their own events; what all the others do must not cost them anything.
+CREATE INDEX log_by_org ON spine.log (org_id, position);
 
 -- Where the sequencer stands. Its row lock, not a lease, keeps two sequencers apart.
 CREATE TABLE spine.sequencer (
@@ -246,41 +248,43 @@ BEGIN
     RETURN true;
 END $$;
 
--- Drops partitions that end before the given time, and old rows from the default partition. An event that has no
--- position yet stays, however old. Detaching locks the table for an instant: it gives way soon and is tried again.
+-- Drops the oldest partition that ends before the given time, and says whether there was one; when there is none left,
+-- old rows of the default partition go. One at a time, so that nobody waits longer than for one: dropping locks the
+-- table for an instant, gives way soon and is tried again. What is still to be read stays, however old: events that have
+-- no position yet, and positions that a consumer or projection has not got to.
 CREATE FUNCTION spine.partition_prune(parent text, column_name text, before_at timestamptz)
-RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog SET lock_timeout = '200ms' AS $$
+RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog SET lock_timeout = '200ms' AS $$
 DECLARE
-    child record;
-    waiting boolean := false;
-    unread text := 'o.xid >= s.done_xid AND (o.xid, o.id) > (s.done_xid, s.done_id)';
-    dropped integer := 0;
+    child text;
+    waiting boolean;
+    -- Subqueries that do not look at the row: they are asked once, and the primary keys find the rest.
+    unread text := CASE parent
+        WHEN 'outbox' THEN 'r.xid >= (SELECT done_xid FROM spine.sequencer)
+                            AND (r.xid, r.id) > (SELECT done_xid, done_id FROM spine.sequencer)'
+        WHEN 'log' THEN 'r.position > (SELECT min(c.position) FROM spine.consumer c)'
+        ELSE 'false' END;
 BEGIN
     -- Not the audit log: it may go only when it is sealed and copied elsewhere, which is not this caller's to judge.
     IF parent NOT IN ('outbox', 'log', 'idempotency') THEN
         RAISE EXCEPTION 'no partitions are pruned for %', parent;
     END IF;
     FOR child IN
-        SELECT c.relname AS name, substring(pg_get_expr(c.relpartbound, c.oid) from $re$TO \('([^']+)'\)$re$)::timestamptz AS upper_at
-        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = format('spine.%I', parent)::regclass AND c.relname <> parent || '_default'
+        SELECT name FROM (
+            SELECT c.relname AS name, substring(pg_get_expr(c.relpartbound, c.oid) from $re$TO \('([^']+)'\)$re$)::timestamptz AS upper_at
+            FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = format('spine.%I', parent)::regclass AND c.relname <> parent || '_default'
+        ) AS partition WHERE upper_at <= before_at ORDER BY upper_at
     LOOP
-        IF child.upper_at <= before_at AND parent = 'outbox' THEN
-            EXECUTE format('SELECT EXISTS (SELECT FROM spine.%I o, spine.sequencer s WHERE %s)', child.name, unread) INTO waiting;
-        END IF;
-        IF child.upper_at <= before_at AND NOT waiting THEN
-            EXECUTE format('ALTER TABLE spine.%I DETACH PARTITION spine.%I', parent, child.name);
-            EXECUTE format('DROP TABLE spine.%I', child.name);
-            dropped := dropped + 1;
+        EXECUTE format('SELECT EXISTS (SELECT FROM spine.%I r WHERE %s)', child, unread) INTO waiting;
+        IF NOT waiting THEN
+            EXECUTE format('ALTER TABLE spine.%I DETACH PARTITION spine.%I', parent, child);
+            EXECUTE format('DROP TABLE spine.%I', child);
+            RETURN true;
         END IF;
     END LOOP;
-    IF parent = 'outbox' THEN
-        EXECUTE format('DELETE FROM spine.outbox_default o USING spine.sequencer s WHERE o.at < $1 AND NOT (%s)', unread)
-            USING before_at;
-    ELSE
-        EXECUTE format('DELETE FROM spine.%I WHERE %I < $1', parent || '_default', column_name) USING before_at;
-    END IF;
-    RETURN dropped;
+    EXECUTE format('DELETE FROM spine.%I r WHERE r.%I < $1 AND (%s) IS NOT TRUE', parent || '_default', column_name, unread)
+        USING before_at;
+    RETURN false;
 END $$;
 REVOKE ALL ON FUNCTION spine.partition_make, spine.partition_prune FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION spine.partition_make, spine.partition_prune TO ${app};

@@ -50,13 +50,20 @@ impl PartitionedTable {
         Ok(made)
     }
 
-    /// Drops what is older than `keep`. Returns how many partitions went.
-    pub async fn prune(self, internal: &Internal, now: Timestamp, keep: Duration) -> Result<i32, DbError> {
+    /// Drops what is older than `keep` and read by everyone who has to, each partition in a transaction of its own.
+    /// Returns how many partitions went.
+    pub async fn prune(self, internal: &Internal, now: Timestamp, keep: Duration) -> Result<usize, DbError> {
         let before = now.checked_sub(keep).unwrap_or(Timestamp::MIN);
-        let rows = internal
-            .query("SELECT spine.partition_prune($1, $2, $3)", &[&self.name, &self.column, &before])
-            .await?;
-        Ok(rows.first().map_or(0, |row| row.get(0)))
+        let mut dropped = 0;
+        loop {
+            let rows = internal
+                .query("SELECT spine.partition_prune($1, $2, $3)", &[&self.name, &self.column, &before])
+                .await?;
+            if !rows.first().is_some_and(|row| row.get(0)) {
+                return Ok(dropped);
+            }
+            dropped += 1;
+        }
     }
 
     fn bounds(self, now: Timestamp, period: i32) -> Option<(Timestamp, Timestamp, String)> {

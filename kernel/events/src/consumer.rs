@@ -1,8 +1,9 @@
 //! Durable consumers: each event at least once, in order, from where the last one stopped.
 //!
-//! The position is kept in PostgreSQL beside a lease token. A worker that lost its lease (it slept, the database was
-//! away) finds its token outdated when it tries to advance, and starts over: the event is seen twice, never lost. An
-//! event that keeps failing is parked where operators see it, so that it blocks nobody behind it.
+//! The position is kept in PostgreSQL beside a lease token. The lease is renewed while events are handled, so slow work
+//! keeps its place. A worker that lost it all the same (it slept, the database was away) finds its token outdated when it
+//! tries to advance, and starts over: the event is seen twice, never lost. An event that keeps failing is parked where
+//! operators see it, so that it blocks nobody behind it.
 
 use std::time::Duration;
 
@@ -13,11 +14,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use types::{Clock, Timestamp};
 
-use crate::feed::{Feed, read_after};
+use crate::feed::{Feed, Head, read_after};
+use crate::lease::{self, Lease};
 use crate::log_event::LogEvent;
-use crate::settings::{
-    CONSUMER_ATTEMPTS_MAX, CONSUMER_BACKOFF_MS, CONSUMER_COMPARE_SECONDS, CONSUMER_LEASE_SECONDS, SWEEP_MS,
-};
+use crate::settings::{CONSUMER_ATTEMPTS_MAX, CONSUMER_BACKOFF_MS, CONSUMER_COMPARE_SECONDS, SWEEP_MS};
 use crate::span::continued_spans;
 use crate::store;
 
@@ -50,8 +50,8 @@ const BATCH: i64 = 500;
 // fixed: upper end of the backoff; longer only hides that someone should look
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-struct Place {
-    token: i64,
+struct Place<'a> {
+    lease: Lease<'a>,
     position: i64,
     at: Timestamp,
     /// How often the next event has failed; kept with the place, so that a restart does not forget it.
@@ -74,18 +74,11 @@ pub async fn run(
     let worker = Worker { consumer, internal, feed, clock, settings };
     while !stop.is_cancelled() {
         match worker.take().await {
-            Ok(Some(place)) => {
-                let token = place.token;
-                if let Err(error) = worker.work(place, &stop).await {
+            Ok(Some(mut place)) => {
+                if let Err(error) = worker.work(&mut place, &stop).await {
                     tracing::warn!(consumer = consumer.name(), %error, "consumer lost its place, will take it again");
                 }
-                // A clean hand-over: the next replica need not wait for the lease to run out.
-                let freed = internal
-                    .bookkeeping_one(&["spine.consumer"], store::CONSUMER_FREE, &[&consumer.name(), &token])
-                    .await;
-                if let Err(error) = freed {
-                    tracing::debug!(consumer = consumer.name(), %error, "lease left to run out");
-                }
+                place.lease.free().await;
             }
             Ok(None) => {}
             Err(error) => {
@@ -107,16 +100,16 @@ struct Worker<'a> {
     settings: &'a Settings,
 }
 
-impl Worker<'_> {
-    async fn take(&self) -> Result<Option<Place>, DbError> {
+impl<'a> Worker<'a> {
+    async fn take(&self) -> Result<Option<Place<'a>>, DbError> {
         let name = self.consumer.name();
-        self.internal.bookkeeping_one(&["spine.consumer"], store::CONSUMER_ADD, &[&name, &0i64]).await?;
+        self.internal.bookkeeping_one(&["spine.consumer"], store::CONSUMER_ADD_AT_OLDEST, &[&name]).await?;
         let rows = self
             .internal
             .bookkeeping_one(&["spine.consumer"], store::CONSUMER_TAKE, &[&name, &self.lease_seconds()])
             .await?;
         Ok(rows.first().map(|row| Place {
-            token: row.get(0),
+            lease: Lease { internal: self.internal, settings: self.settings, name, token: row.get(0) },
             position: row.get(1),
             at: Timestamp::UNIX_EPOCH,
             attempts: row.get(3),
@@ -125,24 +118,25 @@ impl Worker<'_> {
         }))
     }
 
-    async fn work(&self, mut place: Place, stop: &CancellationToken) -> Result<(), DbError> {
+    async fn work(&self, place: &mut Place<'a>, stop: &CancellationToken) -> Result<(), DbError> {
         let mut head = self.feed.watch();
         while !stop.is_cancelled() {
-            if self.must_compare(&place) && !self.compare(&mut place, stop).await? {
+            if self.must_compare(place) && !self.compare(place, stop).await? {
                 continue;
             }
-            head.borrow_and_update();
-            let events = match self.feed.after(place.position) {
+            let end = *head.borrow_and_update();
+            let events: Vec<LogEvent> = match self.feed.after(place.position) {
                 Some(events) => {
                     events.iter().take(BATCH as usize).map(|event| LogEvent::clone(event)).collect()
                 }
                 None => read_after(self.internal, place.position, place.at, BATCH).await?,
             };
+            self.notice_gap(place, events.first(), end).await?;
             if !events.is_empty() {
-                self.handle(&mut place, &events, stop).await?;
+                self.handle(place, &events, stop).await?;
                 continue;
             }
-            self.renew(&place).await?;
+            place.lease.renew(place.attempts).await?;
             let idle = Duration::from_secs_f64(self.lease_seconds() / 3.0);
             tokio::select! {
                 waited = tokio::time::timeout(idle, head.changed()) => {
@@ -154,15 +148,33 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn must_compare(&self, place: &Place) -> bool {
+    /// Positions have no gaps, so a missing one was pruned. Nobody can bring it back; what we can do is say so.
+    async fn notice_gap(
+        &self,
+        place: &mut Place<'a>,
+        next: Option<&LogEvent>,
+        end: Head,
+    ) -> Result<(), DbError> {
+        let before = next.map_or(end.position, |event| event.position - 1);
+        if before <= place.position {
+            return Ok(());
+        }
+        let (consumer, missed) = (self.consumer.name(), place.position.abs_diff(before));
+        tracing::error!(consumer, after = place.position, missed, "events were pruned before they were read");
+        metrics::counter!("gpuaas_consumer_missed_events_total", "consumer" => consumer).increment(missed);
+        self.advance(place, before, next.map_or(end.at, |event| event.sequenced_at)).await
+    }
+
+    fn must_compare(&self, place: &Place<'a>) -> bool {
         let period = CONSUMER_COMPARE_SECONDS.seconds(self.settings);
         place.compared_at.and_then(|at| at.checked_add(period).ok()).is_none_or(|due| due <= self.clock.now())
     }
 
     /// Lets the consumer compare its place with its target. False if it cannot be done yet; the pause is then over.
-    async fn compare(&self, place: &mut Place, stop: &CancellationToken) -> Result<bool, DbError> {
+    async fn compare(&self, place: &mut Place<'a>, stop: &CancellationToken) -> Result<bool, DbError> {
         let name = self.consumer.name();
-        match self.consumer.resume(place.position).await {
+        let resumed = place.lease.hold(place.attempts, self.consumer.resume(place.position)).await?;
+        match resumed {
             Ok(position) => {
                 if position < place.position {
                     tracing::warn!(
@@ -187,7 +199,7 @@ impl Worker<'_> {
                     error,
                     "consumer's target is away, will try again"
                 );
-                self.renew(place).await?;
+                place.lease.renew(place.attempts).await?;
                 self.pause(place.away, stop).await;
                 Ok(false)
             }
@@ -196,21 +208,22 @@ impl Worker<'_> {
 
     async fn handle(
         &self,
-        place: &mut Place,
+        place: &mut Place<'a>,
         events: &[LogEvent],
         stop: &CancellationToken,
     ) -> Result<(), DbError> {
         let name = self.consumer.name();
         let spans = continued_spans(name, events);
         let span = spans.first().cloned().unwrap_or_else(tracing::Span::none);
-        let outcome = self.consumer.handle(events).instrument(span).await;
+        let handling = self.consumer.handle(events).instrument(span);
+        let outcome = place.lease.hold(place.attempts, handling).await?;
         drop(spans);
         let Err(failure) = outcome else {
-            return self.advance(place, events.last()).await;
+            return self.advance_to(place, events.last()).await;
         };
         // Keep what was handled before the failure.
         let done = events.iter().take_while(|event| event.position < failure.position).last();
-        self.advance(place, done).await?;
+        self.advance_to(place, done).await?;
         if failure.unavailable {
             place.away = place.away.saturating_add(1);
             place.compared_at = None;
@@ -221,7 +234,7 @@ impl Worker<'_> {
         let culprit = events.iter().find(|event| event.position == failure.position);
         if let (false, Some(event)) = (failure.unavailable || place.attempts < limit, culprit) {
             self.park(event, &failure.error, place.attempts).await?;
-            return self.advance(place, Some(event)).await;
+            return self.advance_to(place, Some(event)).await;
         }
         let attempt = if failure.unavailable { place.away } else { place.attempts };
         tracing::warn!(
@@ -231,7 +244,7 @@ impl Worker<'_> {
             error = failure.error,
             "event not handled, will try again"
         );
-        self.renew(place).await?;
+        place.lease.renew(place.attempts).await?;
         self.pause(attempt, stop).await;
         Ok(())
     }
@@ -247,32 +260,23 @@ impl Worker<'_> {
         }
     }
 
-    async fn advance(&self, place: &mut Place, to: Option<&LogEvent>) -> Result<(), DbError> {
-        let Some(event) = to else { return Ok(()) };
-        let name = self.consumer.name();
-        let rows = self
-            .internal
-            .bookkeeping_one(
-                &["spine.consumer"],
-                store::CONSUMER_ADVANCE,
-                &[&name, &place.token, &event.position, &event.sequenced_at, &self.lease_seconds()],
-            )
-            .await?;
-        if rows.is_empty() {
-            return Err(DbError::Unexpected("the lease was taken over by another worker".to_owned()));
+    async fn advance_to(&self, place: &mut Place<'a>, event: Option<&LogEvent>) -> Result<(), DbError> {
+        match event {
+            Some(event) => self.advance(place, event.position, event.sequenced_at).await,
+            None => Ok(()),
         }
-        (place.position, place.at, place.attempts, place.away) = (event.position, event.sequenced_at, 0, 0);
-        metrics::gauge!("gpuaas_consumer_position", "consumer" => name).set(event.position as f64);
-        Ok(())
     }
 
-    async fn renew(&self, place: &Place) -> Result<(), DbError> {
-        let params: db::Params<'_> =
-            &[&self.consumer.name(), &place.token, &self.lease_seconds(), &place.attempts];
-        let rows = self.internal.bookkeeping_one(&["spine.consumer"], store::CONSUMER_RENEW, params).await?;
+    async fn advance(&self, place: &mut Place<'a>, position: i64, at: Timestamp) -> Result<(), DbError> {
+        let name = self.consumer.name();
+        let params: db::Params<'_> = &[&name, &place.lease.token, &position, &at, &self.lease_seconds()];
+        let rows =
+            self.internal.bookkeeping_one(&["spine.consumer"], store::CONSUMER_ADVANCE, params).await?;
         if rows.is_empty() {
-            return Err(DbError::Unexpected("the lease was taken over by another worker".to_owned()));
+            return Err(lease::lost());
         }
+        (place.position, place.at, place.attempts, place.away) = (position, at, 0, 0);
+        metrics::gauge!("gpuaas_consumer_position", "consumer" => name).set(position as f64);
         Ok(())
     }
 
@@ -293,6 +297,6 @@ impl Worker<'_> {
     }
 
     fn lease_seconds(&self) -> f64 {
-        CONSUMER_LEASE_SECONDS.seconds(self.settings).as_secs_f64()
+        lease::seconds(self.settings).as_secs_f64()
     }
 }

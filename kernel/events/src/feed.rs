@@ -213,7 +213,7 @@ impl Feed {
     }
 
     /// Events after `cursor` that match, old ones from the database and new ones as they come, forever. Ends when
-    /// the subscriber falls too far behind or the feed stops.
+    /// the subscriber falls too far behind, when what it has not read yet is pruned, or when the feed stops.
     pub fn follow(
         &self,
         cursor: EventCursor,
@@ -221,7 +221,8 @@ impl Feed {
     ) -> impl futures::Stream<Item = Arc<LogEvent>> + Send + use<> {
         let start = Follow {
             feed: self.clone(),
-            position: cursor.position,
+            cursor,
+            since: Timestamp::UNIX_EPOCH,
             filter,
             ready: VecDeque::new(),
             live: false,
@@ -239,7 +240,9 @@ impl Feed {
 
 struct Follow {
     feed: Feed,
-    position: i64,
+    cursor: EventCursor,
+    /// Events after the cursor are not older than this.
+    since: Timestamp,
     filter: Filter,
     ready: VecDeque<Arc<LogEvent>>,
     /// Has it caught up with the ring once? From then on it must keep up.
@@ -249,29 +252,54 @@ struct Follow {
 impl Follow {
     async fn refill(&mut self) -> Option<()> {
         let mut head = self.feed.watch();
-        let events = match self.feed.after(self.position) {
-            Some(events) => {
-                self.live = true;
-                if events.is_empty() {
-                    head.wait_for(|head| head.position > self.position).await.ok()?;
-                    return Some(());
-                }
-                events
-            }
-            None if self.live => {
-                tracing::info!(position = self.position, "a slow event subscriber is disconnected");
+        let position = self.cursor.position;
+        let Some(events) = self.feed.after(position) else {
+            if self.live {
+                tracing::info!(position, "a slow event subscriber is disconnected");
                 return None;
             }
-            None => {
-                let page =
-                    read_after(&self.feed.inner.internal, self.position, Timestamp::UNIX_EPOCH, READ_BATCH)
-                        .await;
-                page.ok()?.into_iter().map(Arc::new).collect()
+            return self.read_back().await;
+        };
+        self.live = true;
+        if events.is_empty() {
+            head.wait_for(|head| head.position > position).await.ok()?;
+            return Some(());
+        }
+        self.take(events);
+        Some(())
+    }
+
+    /// One page of the past. What other organizations did is not read: a tenant's way back is as long as its own
+    /// history, not as the platform's.
+    async fn read_back(&mut self) -> Option<()> {
+        // Known before the page is read, so the page has everything of ours up to there.
+        let head = *self.feed.inner.head.borrow();
+        let internal = &self.feed.inner.internal;
+        let (position, since) = (self.cursor.position, self.since);
+        let page = match self.filter.organization {
+            None => read_after(internal, position, since, READ_BATCH).await,
+            Some(organization) => {
+                let params: db::Params<'_> = &[&position, &since, &READ_BATCH, &organization];
+                let rows = internal.query(store::EVENTS_OF_ORGANIZATION_AFTER, params).await;
+                rows.map(|rows| rows.iter().map(LogEvent::from_row).collect())
             }
         };
-        self.position = events.last()?.position;
-        self.ready.extend(events.into_iter().filter(|event| self.filter.matches(event)));
+        let page: Vec<_> = page.ok()?.into_iter().map(Arc::new).collect();
+        // After the page: what was pruned under the reader's feet is missing in it, and must not be skipped in silence.
+        self.feed.check(self.cursor).await.ok()?;
+        let is_last = page.len() < READ_BATCH as usize;
+        self.take(page);
+        if is_last && self.cursor.position < head.position {
+            (self.cursor.position, self.since) = (head.position, head.at);
+        }
         Some(())
+    }
+
+    fn take(&mut self, events: Vec<Arc<LogEvent>>) {
+        if let Some(last) = events.last() {
+            (self.cursor.position, self.since) = (last.position, last.sequenced_at);
+        }
+        self.ready.extend(events.into_iter().filter(|event| self.filter.matches(event)));
     }
 }
 

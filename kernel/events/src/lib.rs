@@ -8,11 +8,15 @@
 //! - Positions are gapless and never change. An event gets its position only when every transaction that began
 //!   before its own has ended, so a reader at position N has seen all there will ever be up to N.
 //! - A consumer's position moves in PostgreSQL, guarded by a lease token: two workers never both advance it.
+//! - The log keeps what a registered consumer or projection has not read, however old (`spine.partition_prune`). One
+//!   that finds a gap all the same says so: a projection is rebuilt, a consumer counts what it missed.
 //! - Waiting for events holds no database connection: one reader per process feeds a bounded ring.
 
 mod asyncapi;
 mod consumer;
 mod feed;
+mod lag;
+mod lease;
 mod log;
 mod log_event;
 mod parked;
@@ -21,11 +25,14 @@ mod sequencer;
 mod settings;
 mod span;
 mod store;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 pub use asyncapi::document as asyncapi_document;
 pub use consumer::{Consumer, HandleError, run as run_consumer};
 pub use feed::{CURSOR_EXPIRED, EventCursor, Feed, Filter, INVALID_CURSOR};
+pub use lag::{Lag, lags, measure};
 pub use log::{Log, LogEnd};
 pub use log_event::{CloudEvent, EventId, LogEvent};
 pub use parked::{ParkedEvent, parked};

@@ -3,6 +3,9 @@
 //! A projection's rows and its position move in one transaction, so an event is applied exactly once. It can always be
 //! rebuilt from the domain's own tables, and the result is the same to the byte: `apply` must therefore derive rows
 //! from the present state of what the event is about, not add up deltas.
+//!
+//! That is also why a projection can begin, or go on, where the log no longer has what it would have to read: one that
+//! is new in an old installation, or that finds positions missing, is rebuilt and goes on at the log's end.
 
 use db::settings::Settings;
 use db::{Bookkeeping, DbError, Internal, Reader};
@@ -12,8 +15,9 @@ use tracing::Instrument as _;
 use types::Timestamp;
 
 use crate::feed::{Feed, read_after, read_head};
+use crate::lease::{self, Lease};
 use crate::log_event::LogEvent;
-use crate::settings::{CONSUMER_LEASE_SECONDS, SWEEP_MS};
+use crate::settings::SWEEP_MS;
 use crate::span::continued_spans;
 use crate::store;
 
@@ -52,7 +56,8 @@ pub async fn run(
 ) {
     while !stop.is_cancelled() {
         let mut head = feed.watch();
-        match step(projection, internal, settings).await {
+        let end = head.borrow_and_update().position;
+        match step(projection, internal, settings, end).await {
             Ok(applied) if applied >= BATCH as usize => continue,
             Ok(_) => {}
             Err(error) => {
@@ -66,47 +71,65 @@ pub async fn run(
     }
 }
 
+/// Applies one batch, if nobody else is at it. `end` is a position that the log has reached.
 async fn step(
     projection: &dyn Projection,
     internal: &Internal,
     settings: &Settings,
+    end: i64,
 ) -> Result<usize, DbError> {
     let name = projection.name();
     internal.bookkeeping_one(&["spine.consumer"], store::CONSUMER_ADD, &[&name, &0i64]).await?;
-    let lease = CONSUMER_LEASE_SECONDS.seconds(settings).as_secs_f64();
-    let rows = internal.bookkeeping_one(&["spine.consumer"], store::CONSUMER_TAKE, &[&name, &lease]).await?;
+    let seconds = lease::seconds(settings).as_secs_f64();
+    let rows =
+        internal.bookkeeping_one(&["spine.consumer"], store::CONSUMER_TAKE, &[&name, &seconds]).await?;
     let Some(row) = rows.first() else { return Ok(0) };
-    let (token, position): (i64, i64) = (row.get(0), row.get(1));
-    let events = read_after(internal, position, Timestamp::UNIX_EPOCH, BATCH).await?;
-    let result = match events.last() {
-        None => Ok(0),
-        Some(last) => {
-            let spans = continued_spans(name, &events);
-            let span = spans.first().cloned().unwrap_or_else(tracing::Span::none);
-            internal
-                .bookkeeping(projection.tables(), async |tx| -> Result<usize, DbError> {
-                    for event in &events {
-                        projection.apply(tx, event).await?;
-                    }
-                    let moved = tx
-                        .query(
-                            store::CONSUMER_ADVANCE,
-                            &[&name, &token, &last.position, &last.sequenced_at, &lease],
-                        )
-                        .await?;
-                    if moved.is_empty() {
-                        return Err(DbError::Unexpected(
-                            "the lease was taken over by another worker".to_owned(),
-                        ));
-                    }
-                    Ok(events.len())
-                })
-                .instrument(span)
-                .await
+    let lease = Lease { internal, settings, name, token: row.get(0) };
+    let work = async {
+        let position: i64 = row.get(1);
+        let events = read_after(internal, position, Timestamp::UNIX_EPOCH, BATCH).await?;
+        match events.first().map_or(end + 1, |event| event.position) {
+            next if next > position + 1 => {
+                tracing::warn!(
+                    projection = name,
+                    after = position,
+                    "events are gone from the log: rebuilding"
+                );
+                metrics::counter!("gpuaas_projection_rebuilds_total", "projection" => name).increment(1);
+                rebuild(projection, internal).await.map(|()| 0)
+            }
+            _ => apply(projection, internal, &events, lease.token, seconds).await,
         }
     };
-    internal.bookkeeping_one(&["spine.consumer"], store::CONSUMER_FREE, &[&name, &token]).await?;
-    result
+    let result = lease.hold(0, Box::pin(work)).await;
+    lease.free().await;
+    result?
+}
+
+async fn apply(
+    projection: &dyn Projection,
+    internal: &Internal,
+    events: &[LogEvent],
+    token: i64,
+    lease_seconds: f64,
+) -> Result<usize, DbError> {
+    let Some(last) = events.last() else { return Ok(0) };
+    let name = projection.name();
+    let spans = continued_spans(name, events);
+    let span = spans.first().cloned().unwrap_or_else(tracing::Span::none);
+    internal
+        .bookkeeping(projection.tables(), async |tx| -> Result<usize, DbError> {
+            for event in events {
+                projection.apply(tx, event).await?;
+            }
+            let params: db::Params<'_> = &[&name, &token, &last.position, &last.sequenced_at, &lease_seconds];
+            if tx.query(store::CONSUMER_ADVANCE, params).await?.is_empty() {
+                return Err(lease::lost());
+            }
+            Ok(events.len())
+        })
+        .instrument(span)
+        .await
 }
 
 /// Makes the read model anew from the domain's tables. Events since then are applied on top, which changes nothing

@@ -5,7 +5,7 @@ use db::{Setting, SettingInfo};
 pub static LOG_RETENTION_SECONDS: Setting<u64> = Setting::new(
     "events.log_retention_seconds",
     30 * 24 * 3600,
-    "How long events can be replayed by cursor, in seconds. Older cursors get 410.",
+    "How long events can be replayed by cursor, in seconds. Older cursors get 410. What a consumer has not read is kept longer.",
 )
 .checked(|v| *v >= 3600);
 pub static OUTBOX_RETENTION_SECONDS: Setting<u64> = Setting::new(
@@ -23,7 +23,7 @@ pub static SWEEP_MS: Setting<u64> = Setting::new(
 pub static CONSUMER_LEASE_SECONDS: Setting<u64> = Setting::new(
     "events.consumer_lease_seconds",
     10,
-    "How long a dead consumer's place stays taken, in seconds.",
+    "How long a dead consumer's place stays taken, in seconds. A living one renews it while it works.",
 )
 .checked(|v| *v >= 1);
 pub static CONSUMER_ATTEMPTS_MAX: Setting<u32> = Setting::new(

@@ -42,6 +42,12 @@ SELECT position, sequenced_at, epoch, id, at, org_id, project_id, type, subject,
        correlation_id, causation_id, traceparent
 FROM spine.log WHERE position > $1 AND sequenced_at >= $2 ORDER BY position LIMIT $3";
 
+/// The same of one organization, by `log_by_org`.
+pub(crate) const EVENTS_OF_ORGANIZATION_AFTER: &str = "
+SELECT position, sequenced_at, epoch, id, at, org_id, project_id, type, subject, generation, data::text,
+       correlation_id, causation_id, traceparent
+FROM spine.log WHERE org_id = $4 AND position > $1 AND sequenced_at >= $2 ORDER BY position LIMIT $3";
+
 pub(crate) const OLDEST: &str = "SELECT position FROM spine.log ORDER BY position LIMIT 1";
 
 /// The last position before a time, else the one before the oldest event kept, else the log's end.
@@ -53,6 +59,13 @@ SELECT coalesce(
 
 pub(crate) const CONSUMER_ADD: &str =
     "INSERT INTO spine.consumer (name, position) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+
+/// A new consumer begins with the oldest event kept: what went before it was made is not its to miss.
+pub(crate) const CONSUMER_ADD_AT_OLDEST: &str = "
+INSERT INTO spine.consumer (name, position)
+SELECT $1, coalesce((SELECT position - 1 FROM spine.log ORDER BY position LIMIT 1), (SELECT last_position FROM spine.sequencer))
+WHERE NOT EXISTS (SELECT FROM spine.consumer WHERE name = $1)
+ON CONFLICT (name) DO NOTHING";
 
 pub(crate) const CONSUMER_TAKE: &str = "
 UPDATE spine.consumer SET lease_token = lease_token + 1, lease_until = clock_timestamp() + make_interval(secs => $2)
@@ -82,6 +95,20 @@ VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (consumer, position) DO NOTHING"
 pub(crate) const PARKED_LIST: &str = "
 SELECT consumer, position, event_id, type, error, attempts, parked_at FROM spine.parked_event
 ORDER BY parked_at DESC, consumer, position DESC LIMIT $1";
+
+/// Each reader's distance to the log's end, and when the first event that it has not read got its position.
+pub(crate) const CONSUMER_LAGS: &str = "
+SELECT c.name, greatest(s.last_position - c.position, 0), unread.sequenced_at
+FROM spine.sequencer s, spine.consumer c LEFT JOIN LATERAL (
+    SELECT sequenced_at FROM spine.log l WHERE l.position > c.position AND l.sequenced_at >= c.position_at
+    ORDER BY l.position LIMIT 1
+) AS unread ON true
+ORDER BY c.name";
+
+/// The first event in the order of sequencing that has no position yet: the oldest, give or take a transaction.
+pub(crate) const OUTBOX_OLDEST_WAITING: &str = "
+SELECT o.at FROM spine.sequencer s, spine.outbox o
+WHERE o.xid >= s.done_xid AND (o.xid, o.id) > (s.done_xid, s.done_id) ORDER BY o.xid, o.id LIMIT 1";
 
 pub(crate) const CONSUMER_AS_OF: &str = "
 SELECT position, greatest(position_at, 'epoch'::timestamptz) FROM spine.consumer WHERE name = $1";

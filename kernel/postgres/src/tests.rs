@@ -10,12 +10,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+
+use testkit::eventually;
 
 use crate::random::random_hex;
 use crate::*;
 
-const DEADLINE: Duration = Duration::from_secs(30);
 /// Names the data directory to the process that [`start_victim`] starts.
 const VICTIM_DIR: &str = "GPUAAS_TEST_VICTIM_DIR";
 const VICTIM_BINARIES: &str = "GPUAAS_TEST_VICTIM_BINARIES";
@@ -69,15 +69,6 @@ async fn sql(server: &Server, binaries: &Binaries, statement: &str) -> String {
     let output = psql.output().await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
-/// Waits for a state; fails, naming it, when it does not come.
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < DEADLINE, "waited in vain until {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 /// Whether a process runs; one that has ended and waits for its parent to notice works nowhere.
@@ -207,7 +198,7 @@ async fn start_victim(data_dir: &Path, binaries: &Binaries) -> (std::process::Ch
         .spawn()
         .unwrap();
     let note = data_dir.join("pid");
-    until("the victim's server is ready", || {
+    eventually("the victim's server is ready", async || {
         assert!(victim.try_wait().unwrap().is_none(), "the victim ended by itself");
         note.exists()
     })
@@ -225,7 +216,7 @@ async fn a_server_ends_with_its_murdered_parent_and_the_data_survives() {
 
         victim.kill().unwrap();
         assert_eq!(victim.wait().unwrap().signal(), Some(9));
-        until("the orphan has ended by itself", || !runs(orphan)).await;
+        eventually("the orphan has ended by itself", async || !runs(orphan)).await;
 
         let server = start(&scratch.data_dir(), &binaries).await.unwrap();
         assert_eq!(sql(&server, &binaries, "SELECT value FROM kept").await, "here");
@@ -469,7 +460,7 @@ async fn a_dropped_server_ends() {
     let server = start(&scratch.data_dir(), &binaries).await.unwrap();
     let pid = server.pid();
     drop(server);
-    until("the dropped server has ended", || !runs(pid)).await;
+    eventually("the dropped server has ended", async || !runs(pid)).await;
     assert_eq!(working_below(&scratch.0), Vec::<PathBuf>::new());
 }
 

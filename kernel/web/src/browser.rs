@@ -1,5 +1,6 @@
-//! Pages for people, without a build step: the API browser and one page per error code.
+//! Pages for people, without a build step: the API browser, one page per error code, and the list of all codes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
@@ -8,6 +9,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse as _};
 use axum::routing::get;
 use serde_json::Value;
+use types::ErrorCode;
+
+use crate::problem::status_of;
 
 /// The page of one error code, as Markdown.
 #[derive(Debug, Clone, Copy)]
@@ -19,9 +23,10 @@ pub struct ErrorPage {
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// `/api`, `/api/v1/openapi.json`, `/errors/{code}` and their assets.
-pub fn pages(openapi: &Value, errors: &'static [ErrorPage]) -> Router {
+/// `/api`, `/api/v1/openapi.json`, `/errors`, `/errors/{code}` and their assets.
+pub fn pages(openapi: &Value, errors: &'static [ErrorPage], codes: &[&'static ErrorCode]) -> Router {
     let document = Arc::new(serde_json::to_string(openapi).unwrap_or_default());
+    let list = Arc::new(shell("Errors", &error_list(codes)));
     Router::new()
         .route("/api", get(async || page(include_str!("../assets/api.html"))))
         .route("/assets/api.js", get(async || asset("text/javascript", include_str!("../assets/api.js"))))
@@ -32,6 +37,7 @@ pub fn pages(openapi: &Value, errors: &'static [ErrorPage]) -> Router {
                 ([(header::CONTENT_TYPE, "application/json")], document.as_str().to_owned()).into_response()
             }),
         )
+        .route("/errors", get(async move || page(list.as_str())))
         .route("/errors/{code}", get(async move |Path(code): Path<String>| error_page(errors, &code)))
 }
 
@@ -63,7 +69,7 @@ fn error_page(errors: &[ErrorPage], code: &str) -> crate::Response {
     let Some(found) = errors.iter().find(|page| page.code == code) else {
         let body = shell(
             "No such error code",
-            "<h1>No such error code</h1><p>See <a href=\"/api\">the API</a>.</p>",
+            "<h1>No such error code</h1><p>See <a href=\"/errors\">all of them</a>.</p>",
         );
         return (StatusCode::NOT_FOUND, page(body)).into_response();
     };
@@ -72,11 +78,31 @@ fn error_page(errors: &[ErrorPage], code: &str) -> crate::Response {
     page(shell(found.code, &html))
 }
 
+/// Every code with its meaning, by name. The texts are our own and hold no HTML.
+fn error_list(codes: &[&'static ErrorCode]) -> String {
+    let by_code: BTreeMap<&str, &ErrorCode> = codes.iter().map(|code| (code.code, *code)).collect();
+    let rows: String = by_code
+        .values()
+        .map(|code| {
+            let (name, status) = (code.code, status_of(code).as_u16());
+            format!(
+                "<tr><td><a href=\"/errors/{name}\"><code>{name}</code></a></td><td>{status}</td><td>{}</td></tr>",
+                code.title
+            )
+        })
+        .collect();
+    format!(
+        "<h1>Errors</h1><p>An error of the API has one of these codes. Its page says why it happens and what to do.</p>\
+         <table><thead><tr><th scope=\"col\">Code</th><th scope=\"col\">Status</th><th scope=\"col\">Meaning</th></tr></thead>\
+         <tbody>{rows}</tbody></table>"
+    )
+}
+
 /// A whole page around some HTML of ours.
 pub fn shell(title: &str, body: &str) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <title>{title} · GPUaaS</title><link rel=\"stylesheet\" href=\"/assets/style.css\"></head>\
-         <body><header><a href=\"/\">GPUaaS</a><nav><a href=\"/api\">API</a></nav></header><main>{body}</main></body></html>"
+         <body><header><a href=\"/\">GPUaaS</a><nav><a href=\"/api\">API</a><a href=\"/errors\">Errors</a></nav></header><main>{body}</main></body></html>"
     )
 }

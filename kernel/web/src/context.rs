@@ -6,7 +6,7 @@ use authz::{Actor, Context, CorrelationId, Idempotency, Standing};
 use aws_lc_rs::digest;
 use axum::http::request::Parts;
 use futures::future::BoxFuture;
-use types::{IdMaker, Result};
+use types::{IdMaker, Result, Secret};
 use uuid::Uuid;
 
 use crate::input::INVALID_REQUEST;
@@ -27,9 +27,22 @@ impl Identity {
     }
 }
 
-/// Tells who is calling from the request's head. No credential is an anonymous caller; a wrong one is an error.
+/// What a caller shows to say who it is.
+#[derive(Debug, Clone)]
+pub struct Credential {
+    pub text: Secret,
+    /// If it is wrong, is its bearer a caller without one? So for cookies, which browsers send unasked: a stale one is
+    /// no reason to refuse what needs no session.
+    pub optional: bool,
+}
+
+/// Tells who is calling.
 pub trait Authenticator: Send + Sync + 'static {
-    fn identify<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Identity>>;
+    /// The credential in a request's head, if there is one. Looks nothing up.
+    fn credential(&self, head: &Parts) -> Result<Option<Credential>>;
+
+    /// Whose it is; `None` if it is unknown, expired or revoked.
+    fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, Result<Option<Identity>>>;
 }
 
 pub(crate) const CORRELATION_HEADER: &str = "x-correlation-id";
@@ -90,7 +103,7 @@ pub(crate) fn idempotency(
     }))
 }
 
-fn sha256(parts: &[&[u8]]) -> [u8; 32] {
+pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = digest::Context::new(&digest::SHA256);
     for part in parts {
         hash.update(part);

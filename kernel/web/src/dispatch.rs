@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use authz::{Context, CorrelationId};
@@ -17,23 +16,36 @@ use serde_json::json;
 use tracing::Instrument as _;
 use types::{Error, IdMaker, Result};
 
-use crate::context::{self, Authenticator, CORRELATION_HEADER, Identity};
+use crate::caller::Callers;
+use crate::context::{self, Authenticator, CORRELATION_HEADER};
 use crate::input::RawInput;
 use crate::limits::{self, Limits};
-use crate::operation::{Endpoint, Kind, OperationInfo, RateClass};
+use crate::operation::{Endpoint, Kind, OperationInfo};
+use crate::places::{Place, Places};
 use crate::problem::{self, to_response};
+use crate::sse::OpenStream;
 
 /// What stands before every endpoint.
 pub struct Gate {
-    authenticator: Arc<dyn Authenticator>,
-    limits: Limits,
+    pub(crate) callers: Callers,
+    pub(crate) limits: Limits,
     ids: IdMaker,
-    at_once: AtomicUsize,
+    /// Requests under way, all of them under one name.
+    at_once: Arc<Places>,
+    at_once_per_caller: Arc<Places>,
+    pub(crate) streams: Arc<Places>,
 }
 
 impl Gate {
     pub fn new(authenticator: Arc<dyn Authenticator>, limits: Limits, ids: IdMaker) -> Arc<Self> {
-        Arc::new(Self { authenticator, limits, ids, at_once: AtomicUsize::new(0) })
+        Arc::new(Self {
+            callers: Callers::new(authenticator),
+            limits,
+            ids,
+            at_once: Arc::default(),
+            at_once_per_caller: Arc::default(),
+            streams: Arc::default(),
+        })
     }
 }
 
@@ -121,21 +133,18 @@ async fn answer(
     correlation: CorrelationId,
 ) -> Result<crate::Response> {
     let settings = gate.limits.settings();
-    let _place = Place::take(&gate.at_once, settings.get(&limits::REQUESTS_AT_ONCE_MAX))?;
-    let identity = match gate.authenticator.identify(&head).await {
-        Ok(identity) => identity,
-        // A wrong credential is a guess until proven otherwise, and counted by where it comes from.
-        Err(error) if *error.code() == authz::UNAUTHENTICATED => {
-            gate.limits.check(RateClass::Guess, &peer_key(&head))?;
-            return Err(error);
-        }
-        Err(error) => return Err(error),
-    };
-    if endpoint.info.permission.is_some() && identity.actor.is_anonymous() {
+    let place = gate.at_once.take("", settings.get(&limits::REQUESTS_AT_ONCE_MAX)).ok_or_else(too_busy)?;
+    let caller = gate.callers.identify(&head, &gate.limits).await?;
+    if endpoint.info.permission.is_some() && caller.identity.actor.is_anonymous() {
         return Err(authz::UNAUTHENTICATED.error("this needs a signed-in caller"));
     }
-    gate.limits.check(endpoint.info.rate, &caller_key(&identity, &head))?;
-    let mut context = context::context(&identity, correlation, &head);
+    gate.limits.check(endpoint.info.rate, &caller.key)?;
+    let most = settings.get(&limits::REQUESTS_PER_CALLER_MAX);
+    let own = gate
+        .at_once_per_caller
+        .take(&caller.key, most)
+        .ok_or_else(|| limits::crowded("requests under way", &limits::REQUESTS_PER_CALLER_MAX, most))?;
+    let mut context = context::context(&caller.identity, correlation, &head);
     let time = limits::REQUEST_SECONDS_MAX.seconds(settings);
     let body = if endpoint.info.mutates() { read_body(body, gate, time).await? } else { Bytes::new() };
     if endpoint.info.method == Method::POST {
@@ -144,27 +153,43 @@ async fn answer(
     let trail_of = context.clone();
     let input = RawInput {
         context,
-        home: identity.home,
+        home: caller.identity.home,
         path,
         query: head.uri.query().map(str::to_owned),
         headers: head.headers,
         body,
     };
-    let response = run(endpoint, input, time, settings).await?;
+    let stream = match endpoint.info.kind {
+        Kind::Json => None,
+        Kind::Sse => Some(OpenStream::begin(gate, caller)?),
+    };
+    let response = run(endpoint, input, [place, own], time, settings).await?;
     keep_promises(&endpoint.info, &trail_of, &response)?;
-    Ok(response)
+    Ok(match stream {
+        None => response,
+        Some(stream) => stream.guard(response),
+    })
+}
+
+fn too_busy() -> Error {
+    limits::TOO_BUSY.error("too many requests at once").with_retry_after_ms(1_000)
 }
 
 /// A change goes on when its client hangs up or its time is over; only the reply is lost, and a retry with the same
-/// idempotency key gets it.
+/// idempotency key gets it. It keeps its places until it has ended, or hanging up would be a way around the limits.
 async fn run(
     endpoint: &Arc<Endpoint>,
     input: RawInput,
+    places: [Place; 2],
     time: Duration,
     settings: &db::Settings,
 ) -> Result<crate::Response> {
     let late = || limits::REQUEST_TIMEOUT.error("no answer within the time limit");
     let work = (endpoint.handler)(input);
+    let work = async move {
+        let _places = places;
+        work.await
+    };
     if endpoint.info.mutates() {
         let task = tokio::spawn(work.in_current_span());
         return match tokio::time::timeout(time, task).await {
@@ -215,20 +240,6 @@ async fn read_body(body: axum::body::Body, gate: &Gate, time: Duration) -> Resul
         }
         Err(_) => Err(limits::REQUEST_TIMEOUT.error("the body did not arrive within the time limit")),
     }
-}
-
-/// Signed-in callers are counted by who they are, others by where they come from.
-fn caller_key(identity: &Identity, head: &axum::http::request::Parts) -> String {
-    if !identity.actor.is_anonymous() {
-        return identity.actor.subject.id.clone();
-    }
-    peer_key(head)
-}
-
-fn peer_key(head: &axum::http::request::Parts) -> String {
-    head.extensions
-        .get::<axum::extract::ConnectInfo<std::net::SocketAddr>>()
-        .map_or_else(|| "unknown".to_owned(), |peer| peer.0.ip().to_string())
 }
 
 fn not_modified(response: crate::Response, if_none_match: Option<&HeaderValue>) -> crate::Response {
@@ -304,24 +315,4 @@ fn finish(mut response: crate::Response, correlation: CorrelationId) -> crate::R
         headers.insert(CORRELATION_HEADER, value);
     }
     response
-}
-
-/// One of the requests answered at once.
-struct Place<'a>(&'a AtomicUsize);
-
-impl<'a> Place<'a> {
-    fn take(at_once: &'a AtomicUsize, limit: u32) -> Result<Self> {
-        let before = at_once.fetch_add(1, Ordering::Relaxed);
-        let place = Self(at_once);
-        if before >= limit as usize {
-            return Err(limits::TOO_BUSY.error("too many requests at once").with_retry_after_ms(1_000));
-        }
-        Ok(place)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }

@@ -4,7 +4,9 @@ use authz::Context;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 use serde_json::{Map, Value, json};
+use serde_path_to_error::Segment;
 use types::{Error, ErrorCode, ErrorKind, Result};
 
 use crate::operation::{Call, Nothing};
@@ -56,10 +58,11 @@ where
 {
     let path: Map<String, Value> =
         raw.path.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
-    let path =
-        serde_path_to_error::deserialize(Value::Object(path)).map_err(|error| invalid("path", &error))?;
+    let path = serde_path_to_error::deserialize(Value::Object(path))
+        .map_err(|error| invalid("path", error.path(), &error.inner().to_string()))?;
     let pairs = serde_urlencoded::Deserializer::new(form_pairs(raw.query.as_deref().unwrap_or("")));
-    let query = serde_path_to_error::deserialize(pairs).map_err(|error| invalid("query", &error))?;
+    let query = serde_path_to_error::deserialize(pairs)
+        .map_err(|error| invalid("query", error.path(), &error.inner().to_string()))?;
     Ok(Call {
         path,
         query,
@@ -85,12 +88,30 @@ fn json_body<B: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<B
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(UNSUPPORTED_MEDIA_TYPE.error(format!("the body's Content-Type is {content_type:?}")));
     }
+    let refused =
+        |what: &str| INVALID_REQUEST.error(format!("body: {what}")).with_details(json!({"in": "body"}));
+    if body.is_empty() {
+        return Err(refused("it is empty, and this operation needs one"));
+    }
     let mut json = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| invalid("body", &error))?;
-    json.end().map_err(|error| {
-        INVALID_REQUEST.error(format!("body: {error}")).with_details(json!({"in": "body"}))
-    })?;
+    let value = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| invalid("body", error.path(), &in_words(error.inner())))?;
+    json.end().map_err(|_| refused("something follows after the JSON value"))?;
     Ok(value)
+}
+
+/// What is wrong with a body, without the line and column that serde adds: the field says where, and a program that
+/// sends its JSON on one line has no use for them.
+fn in_words(error: &serde_json::Error) -> String {
+    let full = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let what = full.strip_suffix(&place).unwrap_or(&full);
+    match error.classify() {
+        Category::Data | Category::Io => what.to_owned(),
+        Category::Eof => "the JSON ends too early".to_owned(),
+        Category::Syntax if what == "recursion limit exceeded" => "it is nested too deeply".to_owned(),
+        Category::Syntax => format!("this is not JSON: {what}"),
+    }
 }
 
 fn no_body<B: DeserializeOwned>(body: &Bytes) -> Result<B> {
@@ -121,10 +142,19 @@ fn if_match(headers: &HeaderMap) -> Result<Option<i64>> {
     }
 }
 
-fn invalid<E: std::fmt::Display>(part: &str, error: &serde_path_to_error::Error<E>) -> Error {
-    let (field, message) = (error.path().to_string(), error.inner().to_string());
-    let place = if field == "." { part.to_owned() } else { format!("{part}.{field}") };
-    INVALID_REQUEST
-        .error(format!("{place}: {message}"))
-        .with_details(json!({"in": part, "field": if field == "." { Value::Null } else { field.into() }}))
+fn invalid(part: &str, path: &serde_path_to_error::Path, message: &str) -> Error {
+    let field = field(path);
+    let place = field.as_ref().map_or_else(|| part.to_owned(), |field| format!("{part}.{field}"));
+    INVALID_REQUEST.error(format!("{place}: {message}")).with_details(json!({"in": part, "field": field}))
+}
+
+/// The field a path leads to, if it leads to one. Where the reader broke off between two fields, to the one around them.
+fn field(path: &serde_path_to_error::Path) -> Option<String> {
+    let text = path.to_string();
+    let known = match path.iter().next_back() {
+        None => return None,
+        Some(Segment::Unknown) => text.trim_end_matches('?').trim_end_matches('.'),
+        Some(_) => &text,
+    };
+    (!known.is_empty()).then(|| known.to_owned())
 }

@@ -15,6 +15,7 @@
 //! - Nothing here knows a domain.
 
 mod browser;
+mod caller;
 mod context;
 mod dispatch;
 mod input;
@@ -22,11 +23,14 @@ mod limits;
 mod openapi;
 mod operation;
 mod page;
+mod places;
 mod problem;
 mod sse;
+#[cfg(test)]
+mod tests;
 
 pub use browser::{ErrorPage, asset, page, pages, shell};
-pub use context::{Authenticator, Identity};
+pub use context::{Authenticator, Credential, Identity};
 pub use dispatch::{Gate, router};
 pub use input::{PRECONDITION_FAILED, check_generation};
 pub use limits::{Limits, SETTINGS};

@@ -1,10 +1,13 @@
 //! Limits on everything a caller can send, all of them settings.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use db::{Setting, SettingInfo, Settings};
-use governor::clock::{Clock as _, QuantaClock};
+use governor::clock::{Clock as _, QuantaClock, QuantaInstant, Reference as _};
+use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use types::{Error, ErrorCode, ErrorKind, Result};
@@ -50,6 +53,24 @@ pub static REQUESTS_AT_ONCE_MAX: Setting<u32> = Setting::new(
     "Requests answered at the same time by one replica; more get 503.",
 )
 .checked(|v| *v >= 1);
+pub static REQUESTS_PER_CALLER_MAX: Setting<u32> = Setting::new(
+    "web.requests_at_once_per_caller_max",
+    128,
+    "Requests answered at the same time for one caller by one replica; more get 429.",
+)
+.checked(|v| *v >= 1);
+pub static STREAMS_PER_CALLER_MAX: Setting<u32> = Setting::new(
+    "web.streams_per_caller_max",
+    64,
+    "Event streams one caller may have open at the same time per replica; more get 429.",
+)
+.checked(|v| *v >= 1);
+pub static STREAM_RECHECK_SECONDS: Setting<u64> = Setting::new(
+    "web.stream_recheck_seconds",
+    3,
+    "How often an open event stream's credential is checked, in seconds: a revoked one is cut off within this time.",
+)
+.checked(|v| (1..=60).contains(v));
 pub static WAIT_SECONDS_MAX: Setting<u64> =
     Setting::new("web.wait_seconds_max", 60, "Longest time `?wait=` may hold a request, in seconds.");
 pub static PAGE_LIMIT_DEFAULT: Setting<u32> =
@@ -63,9 +84,12 @@ pub static READS_PER_SECOND: Setting<u32> =
 pub static WRITES_PER_SECOND: Setting<u32> =
     Setting::new("web.writes_per_second", 500, "Changes a caller may make per second and replica.")
         .checked(|v| *v >= 1);
-pub static GUESSES_PER_MINUTE: Setting<u32> =
-    Setting::new("web.guesses_per_minute", 60, "Sign-in attempts per minute, caller and replica.")
-        .checked(|v| *v >= 1);
+pub static GUESSES_PER_MINUTE: Setting<u32> = Setting::new(
+    "web.guesses_per_minute",
+    60,
+    "Sign-in attempts and wrong credentials per minute, address and replica.",
+)
+.checked(|v| *v >= 1);
 
 /// The settings of this crate, for the reference.
 pub static SETTINGS: fn() -> Vec<SettingInfo> = || {
@@ -73,6 +97,9 @@ pub static SETTINGS: fn() -> Vec<SettingInfo> = || {
         BODY_BYTES_MAX.info(),
         REQUEST_SECONDS_MAX.info(),
         REQUESTS_AT_ONCE_MAX.info(),
+        REQUESTS_PER_CALLER_MAX.info(),
+        STREAMS_PER_CALLER_MAX.info(),
+        STREAM_RECHECK_SECONDS.info(),
         WAIT_SECONDS_MAX.info(),
         PAGE_LIMIT_DEFAULT.info(),
         PAGE_LIMIT_MAX.info(),
@@ -84,13 +111,15 @@ pub static SETTINGS: fn() -> Vec<SettingInfo> = || {
 
 /// A limiter and the rate it was made for.
 type Rated = (u32, Arc<Limiter>);
-type Limiter = RateLimiter<String, DashMapStateStore<String>, QuantaClock>;
+type Limiter = RateLimiter<String, DashMapStateStore<String>, QuantaClock, StateInformationMiddleware>;
 
 /// Rate limits per caller and class.
 pub struct Limits {
     settings: Settings,
     /// A changed setting makes a new one.
     limiters: Mutex<[Option<Rated>; 3]>,
+    /// Addresses that have used up their wrong credentials, and until when.
+    guessers: Mutex<HashMap<String, QuantaInstant>>,
 }
 
 /// Callers remembered at once per class, before idle ones are forgotten.
@@ -98,7 +127,7 @@ const CALLERS_MAX: usize = 50_000; // fixed: a bound on memory, not on callers
 
 impl Limits {
     pub fn new(settings: Settings) -> Self {
-        Self { settings, limiters: Mutex::default() }
+        Self { settings, limiters: Mutex::default(), guessers: Mutex::default() }
     }
 
     pub fn settings(&self) -> &Settings {
@@ -106,10 +135,42 @@ impl Limits {
     }
 
     pub fn check(&self, class: RateClass, caller: &str) -> Result<()> {
-        let limiter = self.limiter(class);
-        let Err(wait) = limiter.check_key(&caller.to_owned()) else { return Ok(()) };
-        let millis = wait.wait_time_from(QuantaClock::default().now()).as_millis();
-        Err(rate_limited(class, u64::try_from(millis).unwrap_or(u64::MAX)))
+        let Err(wait) = self.limiter(class).check_key(&caller.to_owned()) else { return Ok(()) };
+        Err(rate_limited(class, wait.wait_time_from(QuantaClock::default().now())))
+    }
+
+    /// Has this address used up its wrong credentials? Asking counts as nothing.
+    pub(crate) fn refuse_guesser(&self, address: &str) -> Result<()> {
+        let now = QuantaClock::default().now();
+        let mut guessers = self.guessers.lock().unwrap_or_else(PoisonError::into_inner);
+        match guessers.get(address) {
+            Some(until) if *until > now => {
+                Err(rate_limited(RateClass::Guess, until.duration_since(now).into()))
+            }
+            Some(_) => {
+                guessers.remove(address);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a wrong credential against the address it came from.
+    pub(crate) fn count_guess(&self, address: &str) -> Result<()> {
+        let now = QuantaClock::default().now();
+        let (until, outcome) = match self.limiter(RateClass::Guess).check_key(&address.to_owned()) {
+            Ok(state) if state.remaining_burst_capacity() > 0 => return Ok(()),
+            Ok(state) => (now + state.quota().replenish_interval().into(), Ok(())),
+            Err(wait) => {
+                (wait.earliest_possible(), Err(rate_limited(RateClass::Guess, wait.wait_time_from(now))))
+            }
+        };
+        let mut guessers = self.guessers.lock().unwrap_or_else(PoisonError::into_inner);
+        if guessers.len() >= CALLERS_MAX {
+            guessers.retain(|_, until| *until > now);
+        }
+        guessers.insert(address.to_owned(), until);
+        outcome
     }
 
     fn limiter(&self, class: RateClass) -> Arc<Limiter> {
@@ -118,7 +179,7 @@ impl Limits {
             RateClass::Write => (1, self.settings.get(&WRITES_PER_SECOND)),
             RateClass::Guess => (2, self.settings.get(&GUESSES_PER_MINUTE)),
         };
-        let mut limiters = self.limiters.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((made_for, limiter)) = &limiters[slot]
             && *made_for == rate
         {
@@ -130,17 +191,27 @@ impl Limits {
         let burst = NonZeroU32::new(rate).unwrap_or(NonZeroU32::MIN);
         let quota =
             if class == RateClass::Guess { Quota::per_minute(burst) } else { Quota::per_second(burst) };
-        let limiter = Arc::new(Limiter::dashmap_with_clock(quota, QuantaClock::default()));
+        let limiter =
+            Arc::new(RateLimiter::dashmap_with_clock(quota, QuantaClock::default()).with_middleware());
         limiters[slot] = Some((rate, Arc::clone(&limiter)));
         limiter
     }
 }
 
-fn rate_limited(class: RateClass, wait_ms: u64) -> Error {
+fn rate_limited(class: RateClass, wait: Duration) -> Error {
     let what = match class {
         RateClass::Read => "reads",
         RateClass::Write => "changes",
         RateClass::Guess => "sign-in attempts",
     };
+    let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     RATE_LIMITED.error(format!("too many {what} in a short time")).with_retry_after_ms(wait_ms)
+}
+
+/// A caller has as many of something under way as it may.
+pub(crate) fn crowded(what: &str, setting: &Setting<u32>, most: u32) -> Error {
+    RATE_LIMITED
+        .error(format!("you have {most} {what} at the same time, which is the most for one caller"))
+        .with_details(serde_json::json!({"limit": setting.key, "at_once_max": most}))
+        .with_retry_after_ms(1_000)
 }

@@ -18,7 +18,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use types::{Clock, Entropy, Kind as _, Result, Secret, Timestamp};
 use uuid::Uuid;
-use web::{Authenticator, Identity};
+use web::{Authenticator, Credential, Identity};
 
 use crate::events::{SessionCreated, SignInLinkCreated};
 use crate::model::*;
@@ -89,19 +89,6 @@ impl Credentials {
         Self { internal: db.internal("iam.credentials"), clock: db.clock(), cache, cookie: cookie_name(tls) }
     }
 
-    async fn look_up(&self, credential: &str) -> Result<Identity> {
-        let key = hash(credential);
-        let found = match self.cache.get(&key) {
-            Some(found) => found,
-            None => {
-                let found = self.find(credential, &key).await?;
-                self.cache.insert(key, found.clone());
-                found
-            }
-        };
-        found.ok_or_else(|| authz::UNAUTHENTICATED.error("the credential is unknown, expired or revoked"))
-    }
-
     async fn find(&self, credential: &str, key: &Vec<u8>) -> Result<Option<Identity>> {
         let now = self.clock.now();
         if credential.starts_with(CredentialKind::ApiKey.prefix()) {
@@ -134,26 +121,28 @@ fn operator_identity(id: OperatorId) -> Identity {
 }
 
 impl Authenticator for Credentials {
-    fn identify<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Identity>> {
-        Box::pin(async move {
-            if let Some(value) = head.headers.get(header::AUTHORIZATION) {
-                let token = value.to_str().ok().and_then(bearer);
-                let token = token.ok_or_else(|| {
+    fn credential(&self, head: &Parts) -> Result<Option<Credential>> {
+        if let Some(value) = head.headers.get(header::AUTHORIZATION) {
+            let token =
+                value.to_str().ok().and_then(bearer).ok_or_else(|| {
                     authz::UNAUTHENTICATED.error("the Authorization header is not 'Bearer …'")
                 })?;
-                return self.look_up(token).await;
+            return Ok(Some(Credential { text: Secret::new(token.to_owned()), optional: false }));
+        }
+        let Some(session) = session_cookie(head, self.cookie) else { return Ok(None) };
+        refuse_cross_site(head)?;
+        Ok(Some(Credential { text: Secret::new(session.to_owned()), optional: true }))
+    }
+
+    fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, Result<Option<Identity>>> {
+        Box::pin(async move {
+            let key = hash(credential.text.expose());
+            if let Some(found) = self.cache.get(&key) {
+                return Ok(found);
             }
-            match session_cookie(head, self.cookie) {
-                None => Ok(Identity::anonymous()),
-                Some(session) => {
-                    refuse_cross_site(head)?;
-                    // A stale cookie is no reason to refuse a page that needs no session.
-                    match self.look_up(session).await {
-                        Err(error) if *error.code() == authz::UNAUTHENTICATED => Ok(Identity::anonymous()),
-                        found => found,
-                    }
-                }
-            }
+            let found = self.find(credential.text.expose(), &key).await?;
+            self.cache.insert(key, found.clone());
+            Ok(found)
         })
     }
 }

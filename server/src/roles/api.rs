@@ -26,7 +26,7 @@ pub fn start(process: &mut Process, listeners: Listeners, internal: Option<Route
         app.db.ids().clone(),
     );
     let mut router = web::router(&app.endpoints(), &gate)
-        .merge(web::pages(&contracts::openapi(&app)?, error_pages::PAGES))
+        .merge(web::pages(&contracts::openapi(&app)?, error_pages::PAGES, &app.errors()))
         .merge(pages());
     if let Some(internal) = internal {
         router = router.merge(internal);

@@ -89,6 +89,19 @@ pub async fn keep_partitions(app: &App) {
             Err(error) => tracing::warn!(table = table.name, %error, "old partitions could not be dropped"),
         }
     }
+    name_who_holds_back(app, &internal).await;
+}
+
+/// Events that somebody has not read are kept beyond their time. Someone should know, before the disk is full.
+async fn name_who_holds_back(app: &App, internal: &db::Internal) {
+    let lags = events::lags(internal).await.unwrap_or_default();
+    for lag in lags.iter().filter(|lag| lag.holds_back(app.clock.now(), &app.settings).is_some()) {
+        tracing::warn!(
+            consumer = lag.consumer,
+            behind = lag.positions,
+            "old events are kept because this consumer has not read them"
+        );
+    }
 }
 
 // fixed: results are promised for 24 hours; partitions are days, so two of them

@@ -7,7 +7,7 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use testkit::HttpClient;
 
-use crate::shared::{gpuaasd, id, organization, unique};
+use crate::shared::{database, gpuaasd, id, organization, unique};
 
 /// Reads events until `enough` says so.
 async fn follow(
@@ -89,4 +89,51 @@ async fn a_tenants_stream_has_only_its_own_events() {
     assert!(
         projects.iter().all(|(_, event)| event["type"].as_str().unwrap().starts_with("gpuaas.iam.project."))
     );
+}
+
+/// Keys of the demo organization with these texts, valid until told otherwise.
+async fn keys<const N: usize>(texts: [&str; N]) -> [HttpClient; N] {
+    let insert = "INSERT INTO iam.api_key (id, org_id, name, role, key_hash, created_at)
+                  SELECT gen_random_uuid(), org_id, 'test', role, sha256($1::text::bytea), now()
+                  FROM iam.api_key WHERE org_id IS NOT NULL LIMIT 1";
+    for text in texts {
+        assert_eq!(database().await.execute(insert, &[&text]).await.unwrap(), 1);
+    }
+    texts.map(|text| gpuaasd().anonymous().with_token(text))
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_its_key_is_revoked_or_expires() {
+    let texts = [unique("gpuaas_key_revoked"), unique("gpuaas_key_expiring"), unique("gpuaas_key_good")]
+        .map(|text| text.replace(' ', "-"));
+    let [revoked, expiring, good] = keys([&*texts[0], &*texts[1], &*texts[2]]).await;
+    let open = async |client: &HttpClient| {
+        let reply = client.open(Method::GET, "/api/v1/events", &[], None).await.unwrap();
+        assert_eq!(reply.status().as_u16(), 200);
+        reply.into_body()
+    };
+    let ended = [open(&revoked).await, open(&expiring).await];
+    let mut going_on = open(&good).await;
+    let end =
+        "UPDATE iam.api_key SET revoked_at = CASE WHEN key_hash = sha256($1::text::bytea) THEN now() END,
+                      expires_at = CASE WHEN key_hash = sha256($2::text::bytea) THEN now() END
+               WHERE key_hash IN (sha256($1::text::bytea), sha256($2::text::bytea))";
+    assert_eq!(database().await.execute(end, &[&texts[0], &texts[1]]).await.unwrap(), 2);
+    for stream in ended {
+        tokio::time::timeout(Duration::from_secs(20), stream.collect())
+            .await
+            .expect("the stream ends")
+            .expect("as a stream ends, not in the middle of a word");
+    }
+    for client in [&revoked, &expiring] {
+        assert_eq!(client.get("/api/v1/events").await.expect(401).code(), "unauthenticated");
+    }
+    let name = unique("still followed");
+    let own = gpuaasd().ready["org"].as_str().unwrap();
+    good.post(&format!("/api/v1/orgs/{own}/projects"), &json!({"name": name})).await.expect(201);
+    let mut seen = String::new();
+    while !seen.contains(&name) {
+        let frame = tokio::time::timeout(Duration::from_secs(20), going_on.frame()).await.expect("an event");
+        seen.push_str(std::str::from_utf8(frame.unwrap().unwrap().data_ref().unwrap()).unwrap());
+    }
 }

@@ -162,6 +162,13 @@ async fn every_error_code_has_a_page_at_its_address() {
     let page = anonymous.get(&address).await.expect(200);
     assert!(page.text().contains("What to do."));
     anonymous.get("/errors/no_such_code").await.expect(404);
+    let list = anonymous.get("/errors").await.expect(200).text();
+    let catalogue: Vec<serde_json::Value> =
+        serde_json::from_str(include_str!("../../../contracts/errors.json")).unwrap();
+    for code in catalogue.iter().map(|entry| entry["code"].as_str().unwrap()) {
+        assert!(list.contains(&format!("href=\"/errors/{code}\"")), "{code} is not in the list");
+    }
+    assert!(anonymous.get("/").await.expect(200).text().contains("href=\"/errors\""));
 }
 
 #[tokio::test]
@@ -174,4 +181,9 @@ async fn the_document_is_served_and_health_answers() {
     gpuaasd().operator().get("/api/v1/orgs").await.expect(200);
     let metrics = anonymous.get("/internal/metrics").await.expect(200).text();
     assert!(metrics.contains("gpuaas_http_requests_total"), "{metrics}");
+    testkit::eventually("how late events are is measured", async || {
+        let metrics = anonymous.get("/internal/metrics").await.expect(200).text();
+        metrics.contains("gpuaas_outbox_oldest_seconds")
+    })
+    .await;
 }

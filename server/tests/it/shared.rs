@@ -17,7 +17,11 @@ pub fn gpuaasd() -> &'static Gpuaasd {
         std::thread::spawn(|| {
             let runtime = tokio::runtime::Runtime::new().unwrap();
             let directory = Scratch::new("server-shared");
-            let flags = ["--backstop", "--setting", "web.guesses_per_minute=1000"];
+            let flags = [
+                ["--backstop", "--setting", "web.guesses_per_minute=1000"].as_slice(),
+                &["--setting", "web.stream_recheck_seconds=1"],
+            ]
+            .concat();
             let gpuaasd = runtime.block_on(Gpuaasd::up_with(directory.path(), &flags));
             // The child's keeper lives on this runtime.
             std::mem::forget(runtime);
@@ -44,4 +48,16 @@ pub async fn organization(operator: &HttpClient, name: &str) -> Value {
 /// The id in a reply.
 pub fn id(value: &Value) -> &str {
     value["id"].as_str().unwrap()
+}
+
+/// Straight to the shared server's database, past every rule: for what no operation offers yet.
+pub async fn database() -> tokio_postgres::Client {
+    let key_file = gpuaasd().ready["operator_key_file"].as_str().unwrap();
+    let running = postgres_server::Running::at(std::path::Path::new(key_file).parent().unwrap()).unwrap();
+    let mut config = tokio_postgres::Config::new();
+    config.host_path(running.socket_dir()).port(running.port()).dbname("gpuaas");
+    config.user(postgres_server::SUPERUSER).password(running.password().expose());
+    let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
 }

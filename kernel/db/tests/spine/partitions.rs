@@ -84,6 +84,58 @@ async fn only_old_ones_are_pruned() {
     assert_eq!(test.count("SELECT count(*) FROM spine.audit_entry").await, 3);
 }
 
+/// A log of five days with one event each, sequenced on its day.
+async fn five_days_of_log() -> TestDb {
+    let test = on_the_fifth_of_march().await;
+    make(&test, PartitionedTable::LOG).await;
+    test.advance(DAY);
+    make(&test, PartitionedTable::LOG).await;
+    test.run(
+        "INSERT INTO spine.log (position, sequenced_at, epoch, id, at, type, subject, generation, data, correlation_id)
+         SELECT n, at, 1, gen_random_uuid(), at, 't', 's', 1, '{}', gen_random_uuid()
+         FROM generate_series(1, 5) n, LATERAL (SELECT timestamptz '2026-03-04 12:00Z' + n * interval '1 day' AS at) t",
+    )
+    .await;
+    test.advance(9 * DAY);
+    test
+}
+
+#[tokio::test]
+async fn one_partition_goes_at_a_time() {
+    let test = five_days_of_log().await;
+    let client = test.client(Login::App).await;
+    let prune = "SELECT spine.partition_prune('log', 'sequenced_at', '2026-03-09 00:00Z')";
+    let mut left = Vec::new();
+    for _ in 0..6 {
+        let went: bool = client.query_one(prune, &[]).await.unwrap().get(0);
+        left.push((went, partitions(&test, "log").await.len()));
+    }
+    let expected = [(true, 5), (true, 4), (true, 3), (true, 2), (false, 2), (false, 2)];
+    assert_eq!(left, expected, "the oldest first, until one more says that there is nothing left");
+    assert_eq!(partitions(&test, "log").await, ["20260309", "default"]);
+}
+
+/// Whoever is registered to read the log gets to read it, however long it was away.
+#[tokio::test]
+async fn what_a_consumer_has_not_read_is_kept() {
+    let test = five_days_of_log().await;
+    let stray = "INSERT INTO spine.log (position, sequenced_at, epoch, id, at, type, subject, generation, data, correlation_id)
+                 SELECT n, '2026-02-01', 1, gen_random_uuid(), now(), 't', 's', 1, '{}', gen_random_uuid() FROM (VALUES (0), (6)) v (n)";
+    test.run(stray).await;
+    test.run("INSERT INTO spine.consumer (name, position) VALUES ('quick', 5), ('slow', 2)").await;
+    let internal = test.db.internal("toy.partitions");
+    let prune = async || PartitionedTable::LOG.prune(&internal, test.db.now(), DAY).await.unwrap();
+    let kept = "SELECT string_agg(position::text, ' ' ORDER BY position) FROM spine.log";
+    let kept = async || test.superuser().await.query_one(kept, &[]).await.unwrap().get::<_, String>(0);
+    assert_eq!(prune().await, 2);
+    assert_eq!(kept().await, "3 4 5 6", "read by all: gone, in the default partition as well");
+    test.run("UPDATE spine.consumer SET position = 4 WHERE name = 'slow'").await;
+    assert_eq!((prune().await, kept().await.as_str()), (2, "5 6"));
+    test.run("UPDATE spine.consumer SET position = 6").await;
+    assert_eq!(prune().await, 1);
+    assert_eq!(test.count("SELECT count(*) FROM spine.log").await, 0);
+}
+
 /// A new partition needs a strong lock on the default one, for an instant. If a long reader keeps it from getting it,
 /// it gives way soon: the sequencer, who reads the same table, must not queue behind it for seconds.
 #[tokio::test]

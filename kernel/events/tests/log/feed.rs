@@ -6,7 +6,7 @@ use std::time::Duration;
 use db::PartitionedTable;
 use events::{EventCursor, Feed, Filter};
 use futures::{Stream, StreamExt as _};
-use testkit::{DEADLINE, TestDb, eventually, toy};
+use testkit::{DEADLINE, Proxy, TestDb, eventually, toy};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{happen, happen_many, sequencer};
@@ -75,6 +75,63 @@ async fn a_filter_passes_only_what_it_names() {
     assert_eq!(take(&mut pin!(feed.follow(cursor(1), typed("gpuaas.toy.*"))), 2).await, [2, 3]);
     let event = pin!(feed.follow(cursor(0), Filter::default())).next().await.unwrap();
     assert!(!typed("gpuaas.toy").matches(&event), "without a star, the whole type");
+}
+
+/// Its way back is as long as its own history: of the platform's many pages it reads one.
+#[tokio::test]
+async fn a_tenant_far_behind_reads_only_its_own_events() {
+    let proxy = Proxy::start().await;
+    let test = TestDb::plan_kernel().through(&proxy).start().await;
+    let ours = async |name| toy::create(&test.db, &test.context("someone"), toy::org(2), name).await.unwrap();
+    happen_many(&test, "theirs", 6_000).await.unwrap();
+    ours("first").await;
+    happen_many(&test, "theirs again", 6_000).await.unwrap();
+    ours("second").await;
+    happen_many(&test, "and again", 3_000).await.unwrap();
+    sequence(&test).await;
+    let feed = Feed::new(test.db.internal("events.feed"), test.nudges.clone(), test.settings.clone());
+    feed.start().await.unwrap();
+    let filter = Filter { organization: Some(toy::org(2)), ..Filter::default() };
+    let mut follower = pin!(feed.follow(cursor(0), filter));
+    let (positions, round_trips) = proxy.round_trips(take(&mut follower, 2)).await;
+    assert_eq!(positions, [6_001, 12_002]);
+    assert!(round_trips <= 4, "one page and a look at what is kept, not {round_trips} round trips");
+
+    let stop = CancellationToken::new();
+    let _guard = stop.clone().drop_guard();
+    let running = feed.clone();
+    tokio::spawn(async move { running.run(stop).await });
+    let late = async {
+        ours("third").await;
+        sequence(&test).await;
+    };
+    let (next, ()) = futures::join!(take(&mut follower, 1), late);
+    assert_eq!(next, [15_003], "and then as they come");
+}
+
+/// A reader of the past must not jump over what retention takes from under its feet.
+#[tokio::test]
+async fn a_follower_whose_events_are_pruned_is_let_go() {
+    let test = TestDb::plan_kernel().at("2026-03-05T12:00:00Z").start().await;
+    let internal = test.internal(db::Login::App, "toy.partitions");
+    PartitionedTable::LOG.make_ahead(&internal, test.db.now()).await.unwrap();
+    happen_many(&test, "old", 1_500).await.unwrap();
+    sequence(&test).await;
+    test.advance(Duration::from_secs(2 * 24 * 3600));
+    happen_many(&test, "new", 10).await.unwrap();
+    sequence(&test).await;
+    let (feed, _running) = running(&test).await;
+    let of_one = Filter { organization: Some(toy::org(1)), ..Filter::default() };
+    let mut everything = pin!(feed.follow(cursor(0), Filter::default()));
+    let mut own = pin!(feed.follow(cursor(0), of_one));
+    assert_eq!(take(&mut everything, 1_000).await, range(1, 1_000), "the first page");
+    assert_eq!(take(&mut own, 1_000).await, range(1, 1_000));
+    let pruned = PartitionedTable::LOG.prune(&internal, test.db.now(), Duration::from_secs(24 * 3600)).await;
+    assert_eq!(pruned.unwrap(), 1);
+    let (one, other) = futures::join!(everything.next(), own.next());
+    assert!(one.is_none() && other.is_none(), "they come back with their cursors, and are told");
+    let refused = feed.check(cursor(1_000)).await.unwrap_err();
+    assert_eq!(refused.code().code, "cursor_expired");
 }
 
 /// More events than the ring holds while a follower does not look: it is let go, and comes back with its cursor.

@@ -5,6 +5,7 @@
 
 mod consumer;
 mod feed;
+mod lag;
 mod projection;
 mod sequencer;
 
@@ -56,4 +57,11 @@ pub async fn logged(test: &TestDb) -> Vec<String> {
     let expected: Vec<i64> = (1..).take(rows.len()).collect();
     assert_eq!(positions, expected, "positions are not gapless");
     rows.iter().map(|row| row.get(1)).collect()
+}
+
+/// On the clock that leases go by: twice the shortest lease.
+pub async fn two_seconds_pass(test: &TestDb) {
+    let now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+    let end = test.count(now).await + 2_000;
+    eventually("two seconds have passed", async || test.count(now).await > end).await;
 }

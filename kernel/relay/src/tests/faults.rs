@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
+use testkit::eventually;
+
 use super::nats::{Nats, Seen};
-use super::stage::{Stage, until};
+use super::stage::Stage;
 
 /// Every position from 1 to `count`, and each resource's generations growing.
 fn check(seen: &[Seen], count: i64) {
@@ -28,13 +30,13 @@ async fn restarts_of_everything_lose_nothing() {
     let (mut stage, mut nats) = started("").await;
     let relay = stage.start_relay(nats.target()).await;
     stage.write(1_500).await;
-    until("some are relayed", async || stage.relayed().await > 0).await;
+    eventually("some are relayed", async || stage.relayed().await > 0).await;
     nats.restart().await;
     stage.write(700).await;
     relay.kill().await;
     let relay = stage.start_relay(nats.target()).await;
     stage.write(1_300).await;
-    until("some more are relayed", async || stage.relayed().await > 1_500).await;
+    eventually("some more are relayed", async || stage.relayed().await > 1_500).await;
     stage.restart_postgres().await;
     stage.write(500).await;
     nats.restart().await;
@@ -53,13 +55,13 @@ async fn a_wiped_store_is_filled_again() {
     stage.until_relayed(1_000).await;
     // Once while nothing happens, and once in the middle of a run.
     nats.wipe().await;
-    until("the stream is filled again", async || nats.last_sequence().await == 1_000).await;
+    eventually("the stream is filled again", async || nats.last_sequence().await == 1_000).await;
     check(&nats.read_until(1_000).await, 1_000);
     stage.write(2_000).await;
-    until("some are relayed", async || stage.relayed().await > 1_000).await;
+    eventually("some are relayed", async || stage.relayed().await > 1_000).await;
     nats.wipe().await;
     stage.write(500).await;
-    until("the stream is filled again", async || nats.last_sequence().await >= 3_500).await;
+    eventually("the stream is filled again", async || nats.last_sequence().await >= 3_500).await;
     check(&nats.read_until(3_500).await, 3_500);
     relay.stop().await;
 }
@@ -85,7 +87,7 @@ async fn a_stream_that_lost_its_end_gets_it_back_before_anything_newer() {
     assert_eq!(nats.last_sequence().await, 300);
     stage.write(100).await;
     let relay = stage.start_relay(nats.target()).await;
-    until("all are there", async || nats.last_sequence().await == 600).await;
+    eventually("all are there", async || nats.last_sequence().await == 600).await;
     check(&nats.read_until(600).await, 600);
     relay.stop().await;
 }
@@ -98,7 +100,7 @@ async fn a_server_that_is_away_at_the_start_is_waited_for() {
     stage.write(200).await;
     let attempts = "SELECT count(*) FROM spine.log";
     let database = stage.superuser("gpuaas").await;
-    until("the log has them", async || {
+    eventually("the log has them", async || {
         database.query_one(attempts, &[]).await.unwrap().get::<_, i64>(0) == 200
     })
     .await;
@@ -132,7 +134,8 @@ async fn what_the_server_refuses_for_good_is_parked_and_blocks_nobody() {
 async fn of_two_relays_one_works_and_the_other_takes_over() {
     let (stage, nats) = started("").await;
     let first = stage.start_relay(nats.target()).await;
-    until("the first has the place", async || stage.relayed().await == 0 && has_lease(&stage).await).await;
+    eventually("the first has the place", async || stage.relayed().await == 0 && has_lease(&stage).await)
+        .await;
     let second = stage.start_relay(nats.target()).await;
     stage.write(1_000).await;
     stage.until_relayed(1_000).await;

@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use futures::StreamExt as _;
-use testkit::{Child, Scratch};
+use testkit::{Child, DEADLINE, Scratch, eventually};
 
 use crate::message::{Mark, mark};
 use crate::{NatsTarget, STREAM};
-
-use super::stage::{DEADLINE, until};
 
 pub struct Nats {
     binary: PathBuf,
@@ -62,7 +60,7 @@ impl Nats {
         let arguments = ["-c", config.to_str().unwrap()];
         self.child = Some(Child::spawn(&self.binary, &arguments, &[], &self.scratch.path().join("log")));
         let address = ("127.0.0.1", self.port);
-        until("NATS listens", async || tokio::net::TcpStream::connect(address).await.is_ok()).await;
+        eventually("NATS listens", async || tokio::net::TcpStream::connect(address).await.is_ok()).await;
     }
 
     /// `kill -9`.

@@ -1,28 +1,17 @@
 //! A database with the spine in it, events on demand, and relays that can be stopped or killed.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use db::migrate;
 use db::{Internal, Login, Nudges, Pool, PoolOptions, Settings, Target, login};
 use events::{Feed, Sequencer};
-use testkit::PrivatePostgres;
+use testkit::{PrivatePostgres, eventually};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use types::{Secret, SystemClock};
 
 use crate::{NatsTarget, Relay};
-
-pub const DEADLINE: Duration = Duration::from_secs(60);
-
-/// Waits for a state; fails, naming it, when it does not come.
-pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds().await {
-        assert!(begun.elapsed() < DEADLINE, "waited in vain until {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
 
 pub struct Stage {
     postgres: PrivatePostgres,
@@ -105,7 +94,7 @@ impl Stage {
     }
 
     pub async fn until_relayed(&self, position: i64) {
-        until("everything is relayed", async || self.relayed().await >= position).await;
+        eventually("everything is relayed", async || self.relayed().await >= position).await;
     }
 
     /// A process with the role `outbox-relay`.

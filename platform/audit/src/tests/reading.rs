@@ -10,7 +10,7 @@ use http_body_util::BodyExt as _;
 use merkle::VerifierKey;
 use tower::ServiceExt as _;
 use types::ErrorKind;
-use web::{Authenticator, Gate, Identity, Limits};
+use web::{Authenticator, Credential, Gate, Identity, Limits};
 
 use super::fixture::World;
 use crate::{EntryFilter, EntryPage, TenantError, verify_growth, verify_page};
@@ -190,8 +190,13 @@ async fn an_outsiders_reading_is_recorded_and_a_listing_still_ends() {
 struct Always(Identity);
 
 impl Authenticator for Always {
-    fn identify<'a>(&'a self, _: &'a axum::http::request::Parts) -> BoxFuture<'a, types::Result<Identity>> {
-        Box::pin(async { Ok(self.0.clone()) })
+    fn credential(&self, _: &axum::http::request::Parts) -> types::Result<Option<Credential>> {
+        let signed_in = !self.0.actor.is_anonymous();
+        Ok(signed_in.then(|| Credential { text: types::Secret::new("any".to_owned()), optional: false }))
+    }
+
+    fn identify<'a>(&'a self, _: &'a Credential) -> BoxFuture<'a, types::Result<Option<Identity>>> {
+        Box::pin(async { Ok(Some(self.0.clone())) })
     }
 }
 

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use db::Login;
 use merkle::{Checkpoint, Frontier, SignerKey, leaf_hash};
+use testkit::eventually;
 use tokio_postgres::Client;
 use types::{SystemClock, Timestamp};
 use uuid::Uuid;
 
-use super::fixture::{DEADLINE, World, crash_after};
+use super::fixture::{World, crash_after};
 use crate::sealer::{SealError, Sealer};
 use crate::store;
 
@@ -136,11 +137,7 @@ async fn many_writers_rollbacks_and_two_sealers_give_one_complete_log() {
     for writer in writers {
         expected.extend(writer.await.unwrap());
     }
-    let begun = Instant::now();
-    while world.unsealed().await > 0 {
-        assert!(begun.elapsed() < DEADLINE);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("everything is sealed", async || world.unsealed().await == 0).await;
     stop.cancel();
     for sealer in sealers {
         sealer.await.unwrap();
@@ -315,10 +312,7 @@ async fn the_running_sealer_seals_within_a_second_of_the_commit() {
     for _ in 0..3 {
         world.change(org).await;
         let begun = Instant::now();
-        while world.unsealed().await > 0 {
-            assert!(begun.elapsed() < DEADLINE);
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually("the change is sealed", async || world.unsealed().await == 0).await;
         // Generous, because the machine may be busy; a lost nudge alone would still be within it.
         assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     }

@@ -1,0 +1,310 @@
+//! The gate as callers meet it, without a database: who gets in, and how much of the server one of them can have.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use authz::{Actor, ActorKind};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::header;
+use axum::http::request::Parts;
+use db::Settings;
+use futures::future::BoxFuture;
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use testkit::eventually;
+use tokio::sync::Semaphore;
+use tower::ServiceExt as _;
+use types::{IdMaker, Secret, SystemClock, SystemEntropy};
+
+use crate::{
+    Authenticator, Credential, Gate, Identity, Limits, Nothing, Operation, Reply, Response, SseEvent,
+    stream_response,
+};
+
+/// Knows some names by heart; whoever shows one is it. Counts how often it was asked.
+#[derive(Default)]
+struct Names {
+    good: Mutex<Vec<&'static str>>,
+    look_ups: AtomicUsize,
+}
+
+impl Authenticator for Names {
+    fn credential(&self, head: &Parts) -> types::Result<Option<Credential>> {
+        let shown = head.headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());
+        Ok(shown.map(|text| Credential { optional: text.starts_with("cookie"), text: Secret::new(text) }))
+    }
+
+    fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, types::Result<Option<Identity>>> {
+        self.look_ups.fetch_add(1, Ordering::SeqCst);
+        let known = self.good.lock().unwrap().iter().find(|name| **name == credential.text.expose()).copied();
+        let identity =
+            known.map(|name| Identity { actor: Actor::new(ActorKind::User, name), ..Identity::anonymous() });
+        Box::pin(async { Ok(identity) })
+    }
+}
+
+/// A server whose operations wait until they are let go.
+struct Server {
+    router: Router,
+    names: Arc<Names>,
+    /// One permit lets one request go.
+    go: Arc<Semaphore>,
+    /// Requests that are being handled.
+    inside: Arc<AtomicUsize>,
+}
+
+impl Server {
+    fn new(good: &[&'static str], settings: &[(&str, u32)]) -> Self {
+        let names = Arc::new(Names { good: Mutex::new(good.to_vec()), look_ups: AtomicUsize::new(0) });
+        let settings: HashMap<String, Value> =
+            settings.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
+        let ids = IdMaker::new(Arc::new(SystemClock), Arc::new(SystemEntropy));
+        let gate =
+            Gate::new(Arc::<Names>::clone(&names), Limits::new(Settings::with_overrides(settings)), ids);
+        let (go, inside) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+        let wait = {
+            let (go, inside) = (Arc::clone(&go), Arc::clone(&inside));
+            move |_| {
+                let (go, inside) = (Arc::clone(&go), Arc::clone(&inside));
+                async move {
+                    inside.fetch_add(1, Ordering::SeqCst);
+                    go.acquire().await.unwrap().forget();
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    Ok(Reply::new(Nothing {}))
+                }
+            }
+        };
+        let endpoints = [
+            Operation::<Nothing, Nothing>::get("/now", "toy.now")
+                .handler(|_| async { Ok(Reply::new(Nothing {})) }),
+            Operation::<Nothing, Nothing>::get("/wait", "toy.wait").handler(wait.clone()),
+            Operation::<Nothing, Nothing, Order>::post("/order", "toy.order")
+                .handler(|_| async { Ok(Reply::new(Nothing {})) }),
+            Operation::<Nothing, Nothing>::post_empty("/change", "toy.change").handler(wait),
+            Operation::<Nothing, Nothing>::get("/stream", "toy.stream").stream::<Nothing, _, _>(|_| async {
+                Ok(stream_response(futures::stream::pending::<SseEvent>()))
+            }),
+        ];
+        Self { router: crate::router(&endpoints, &gate), names, go, inside }
+    }
+
+    /// A request from an address, with a credential if one is named.
+    async fn send(&self, method: &str, path: &str, address: &str, credential: &str) -> Response {
+        let mut request = Request::builder().method(method).uri(path);
+        if !credential.is_empty() {
+            request = request.header(header::AUTHORIZATION, credential);
+        }
+        let mut request = request.body(Body::empty()).unwrap();
+        let peer: SocketAddr = format!("{address}:1").parse().unwrap();
+        request.extensions_mut().insert(ConnectInfo(peer));
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    async fn get(&self, path: &str, address: &str, credential: &str) -> u16 {
+        self.send("GET", path, address, credential).await.status().as_u16()
+    }
+
+    fn look_ups(&self) -> usize {
+        self.names.look_ups.load(Ordering::SeqCst)
+    }
+
+    /// A request that is now being handled, in a task of its own.
+    async fn held(
+        self: &Arc<Self>,
+        method: &'static str,
+        path: &'static str,
+        credential: &'static str,
+    ) -> Held {
+        let before = self.inside.load(Ordering::SeqCst);
+        let server = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            server.send(method, path, "192.0.2.1", credential).await.status().as_u16()
+        });
+        eventually("the request is inside", async || self.inside.load(Ordering::SeqCst) > before).await;
+        task
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)] // only its parsing is of interest
+struct Order {
+    name: String,
+    items: Vec<Item>,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code)]
+struct Item {
+    count: u32,
+}
+
+type Held = tokio::task::JoinHandle<u16>;
+
+async fn problem(response: Response) -> Value {
+    serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap()
+}
+
+const HERE: &str = "192.0.2.1";
+const ELSEWHERE: &str = "192.0.2.2";
+
+#[tokio::test]
+async fn beyond_the_limit_a_guess_costs_no_look_up() {
+    let server = Server::new(&["alice", "bob"], &[("web.guesses_per_minute", 3)]);
+    assert_eq!(server.get("/now", HERE, "alice").await, 200);
+    for guess in 0..3 {
+        assert_eq!(server.get("/now", HERE, &format!("guess-{guess}")).await, 401);
+    }
+    assert_eq!(server.look_ups(), 4);
+    for guess in 0..20 {
+        let refused = server.send("GET", "/now", HERE, &format!("more-{guess}")).await;
+        assert!(refused.headers().contains_key(header::RETRY_AFTER));
+        assert_eq!(problem(refused).await["code"], "rate_limited");
+        let with_cookie = server.get("/now", HERE, &format!("cookie-{guess}")).await;
+        assert_eq!(with_cookie, 429, "a cookie can be guessed as well");
+    }
+    assert_eq!(server.look_ups(), 4, "nothing was looked up for an address over its limit");
+
+    assert_eq!(server.get("/now", HERE, "alice").await, 200, "a neighbour that was here before goes on");
+    assert_eq!(server.get("/now", HERE, "bob").await, 429, "a new one cannot be told from a guess");
+    assert_eq!(server.get("/now", HERE, "").await, 200, "no credential is no guess");
+    assert_eq!(server.get("/now", ELSEWHERE, "bob").await, 200);
+    assert_eq!(server.get("/now", HERE, "bob").await, 200, "and from now on it is known");
+
+    server.names.good.lock().unwrap().clear();
+    assert_eq!(server.get("/now", HERE, "alice").await, 429, "revoked: looked up, wrong, one guess too many");
+    let before = server.look_ups();
+    assert_eq!(server.get("/now", HERE, "alice").await, 429);
+    assert_eq!(server.look_ups(), before, "and now it is like any other");
+}
+
+#[tokio::test]
+async fn one_network_of_ipv6_is_one_address() {
+    let server = Server::new(&[], &[("web.guesses_per_minute", 3)]);
+    for host in 0..3 {
+        assert_eq!(server.get("/now", &format!("[2001:db8::{host}]"), "guess").await, 401);
+    }
+    assert_eq!(server.get("/now", "[2001:db8::ffff]", "guess").await, 429);
+    assert_eq!(server.get("/now", "[2001:db8:0:1::1]", "guess").await, 401, "the network beside it");
+    assert_eq!(server.get("/now", "[::ffff:192.0.2.1]", "guess").await, 401, "IPv4 in the clothes of IPv6");
+}
+
+#[tokio::test]
+async fn a_caller_who_waits_leaves_places_for_the_others() {
+    let server = Arc::new(Server::new(
+        &["alice", "bob"],
+        &[("web.requests_at_once_per_caller_max", 2), ("web.requests_at_once_max", 4)],
+    ));
+    let waiting = [server.held("GET", "/wait", "alice").await, server.held("GET", "/wait", "alice").await];
+    let refused = server.send("GET", "/now", HERE, "alice").await;
+    assert_eq!(refused.status(), 429);
+    assert!(refused.headers().contains_key(header::RETRY_AFTER));
+    let body = problem(refused).await;
+    assert_eq!(
+        (&body["code"], &body["details"]["at_once_max"]),
+        (&json!("rate_limited"), &json!(2)),
+        "{body}"
+    );
+    assert_eq!(server.get("/now", HERE, "bob").await, 200);
+    let anonymous = [server.held("GET", "/wait", "").await, server.held("GET", "/wait", "").await];
+    assert_eq!(server.get("/now", HERE, "bob").await, 503, "now the replica is full");
+    server.go.add_permits(4);
+    for request in waiting.into_iter().chain(anonymous) {
+        assert_eq!(request.await.unwrap(), 200);
+    }
+    assert_eq!(server.get("/now", HERE, "alice").await, 200);
+}
+
+#[tokio::test]
+async fn anonymous_callers_are_counted_by_address() {
+    let server = Arc::new(Server::new(&[], &[("web.requests_at_once_per_caller_max", 1)]));
+    let waiting = server.held("GET", "/wait", "").await;
+    assert_eq!(server.get("/now", HERE, "").await, 429);
+    assert_eq!(server.get("/now", ELSEWHERE, "").await, 200);
+    server.go.add_permits(1);
+    assert_eq!(waiting.await.unwrap(), 200);
+}
+
+/// Otherwise hanging up would be the way to have more changes under way than allowed.
+#[tokio::test]
+async fn a_change_keeps_its_place_when_its_client_hangs_up() {
+    let server = Arc::new(Server::new(&["alice"], &[("web.requests_at_once_per_caller_max", 1)]));
+    let change = server.held("POST", "/change", "alice").await;
+    change.abort();
+    assert!(change.await.unwrap_err().is_cancelled());
+    assert_eq!(server.get("/now", HERE, "alice").await, 429, "the change goes on");
+    server.go.add_permits(1);
+    eventually("the place is free", async || server.get("/now", HERE, "alice").await == 200).await;
+
+    let reading = server.held("GET", "/wait", "alice").await;
+    reading.abort();
+    eventually("a read ends with its client", async || server.get("/now", HERE, "alice").await == 200).await;
+}
+
+#[tokio::test]
+async fn a_caller_has_only_so_many_streams() {
+    let server = Server::new(&["alice", "bob"], &[("web.streams_per_caller_max", 2)]);
+    let first = server.send("GET", "/stream", HERE, "alice").await;
+    let second = server.send("GET", "/stream", HERE, "alice").await;
+    assert_eq!((first.status(), second.status()), (200.try_into().unwrap(), 200.try_into().unwrap()));
+    let refused = server.send("GET", "/stream", HERE, "alice").await;
+    assert_eq!(refused.status(), 429);
+    assert_eq!(problem(refused).await["code"], "rate_limited");
+    assert_eq!(server.get("/now", HERE, "alice").await, 200, "a stream is not a request under way");
+    let other = server.send("GET", "/stream", HERE, "bob").await;
+    assert_eq!(other.status(), 200);
+    drop(first);
+    eventually("the place is free", async || server.get("/stream", HERE, "alice").await == 200).await;
+}
+
+#[tokio::test]
+async fn a_stream_ends_soon_after_its_credential() {
+    let server = Server::new(&["alice", "bob"], &[("web.stream_recheck_seconds", 1)]);
+    let alices = server.send("GET", "/stream", HERE, "alice").await.into_body();
+    let bobs = server.send("GET", "/stream", HERE, "bob").await.into_body();
+    let nobodys = server.send("GET", "/stream", HERE, "").await.into_body();
+    let before = server.look_ups();
+    server.names.good.lock().unwrap().retain(|name| *name != "alice");
+    let read = tokio::time::timeout(testkit::DEADLINE, alices.collect()).await.expect("the stream ends");
+    assert_eq!(read.unwrap().to_bytes().as_ref(), b": connected\n\n", "and ends cleanly");
+    eventually("the others are asked about, too", async || server.look_ups() >= before + 4).await;
+    for mut open in [bobs, nobodys] {
+        open.frame().await.expect("the opening").unwrap();
+        let more = futures::FutureExt::now_or_never(open.frame());
+        assert!(more.is_none(), "another's stream goes on");
+    }
+}
+
+/// The message names the field and says what is wrong with it; where serde's reader stood is nobody's business.
+#[tokio::test]
+async fn a_wrong_body_is_described_in_words() {
+    let server = Server::new(&[], &[]);
+    let cases = [
+        ("", "body: it is empty, and this operation needs one"),
+        ("{\"name\": 5}", "body.name: invalid type: integer `5`, expected a string"),
+        ("{\n \"name\": \"x\"\n}", "body: missing field `items`"),
+        ("{\"name\": \"x\", \"nome\": 1}", "body.nome: unknown field `nome`, expected `name` or `items`"),
+        (
+            "{\"items\": [{\"count\": 1}, {\"count\": -1}]}",
+            "body.items[1].count: invalid value: integer `-1`, expected u32",
+        ),
+        ("{\"name\": \"x", "body.name: the JSON ends too early"),
+        ("{\"name\": }", "body.name: this is not JSON: expected value"),
+        ("{\"name\": \"x\",}", "body: this is not JSON: trailing comma"),
+        ("{\"name\": \"x\", \"items\": []} and more", "body: something follows after the JSON value"),
+        ("not at all", "body: this is not JSON: expected ident"),
+    ];
+    let mut told = Vec::new();
+    for (sent, _) in cases {
+        let request = Request::post("/order").header(header::CONTENT_TYPE, "application/json");
+        let response = server.router.clone().oneshot(request.body(Body::from(sent)).unwrap()).await.unwrap();
+        assert_eq!(response.status(), 400);
+        told.push(problem(response).await["detail"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(told, cases.map(|(_, expected)| expected));
+}
