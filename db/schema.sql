@@ -243,10 +243,10 @@ CREATE TABLE secrets.secret (
     CONSTRAINT secret_state_check CHECK ((state = ANY (ARRAY['active'::text, 'retired'::text])))
 );
 ALTER TABLE secrets.secret ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE INDEX secret_by_project ON secrets.secret USING btree (project_id, id);
+CREATE INDEX secret_by_project ON secrets.secret USING btree (COALESCE(project_id, '00000000-0000-0000-0000-000000000000'::uuid), id);
 CREATE POLICY owner_checks ON secrets.secret FOR SELECT TO ${owner} USING (true);
 CREATE POLICY tenant ON secrets.secret FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
-CREATE UNIQUE INDEX secret_name_once ON secrets.secret USING btree (project_id, name_key) NULLS NOT DISTINCT WHERE (state <> 'retired'::text);
+CREATE UNIQUE INDEX secret_name_once ON secrets.secret USING btree (COALESCE(project_id, '00000000-0000-0000-0000-000000000000'::uuid), name_key) WHERE (state <> 'retired'::text);
 GRANT INSERT, SELECT, UPDATE (current_version, state, state_since, generation, updated_at) ON secrets.secret TO ${app};
 GRANT SELECT ON secrets.secret TO ${reader};
 
@@ -375,6 +375,7 @@ CREATE TABLE spine.log (
     CONSTRAINT log_pkey PRIMARY KEY ("position", sequenced_at)
 ) PARTITION BY RANGE (sequenced_at);
 ALTER TABLE spine.log ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE INDEX log_by_org ON ONLY spine.log USING btree (org_id, "position");
 CREATE POLICY relay ON spine.log FOR ALL TO ${relay} USING (true);
 CREATE POLICY tenant ON spine.log FOR SELECT TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 GRANT INSERT, SELECT ON spine.log TO ${relay};
@@ -502,43 +503,43 @@ END $function$
 GRANT EXECUTE ON ROUTINE spine.partition_make TO ${app};
 
 CREATE OR REPLACE FUNCTION spine.partition_prune(parent text, column_name text, before_at timestamp with time zone)
- RETURNS integer
+ RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
  SET lock_timeout TO '200ms'
 AS $function$
 DECLARE
-    child record;
-    waiting boolean := false;
-    unread text := 'o.xid >= s.done_xid AND (o.xid, o.id) > (s.done_xid, s.done_id)';
-    dropped integer := 0;
+    child text;
+    waiting boolean;
+    -- Subqueries that do not look at the row: they are asked once, and the primary keys find the rest.
+    unread text := CASE parent
+        WHEN 'outbox' THEN 'r.xid >= (SELECT done_xid FROM spine.sequencer)
+                            AND (r.xid, r.id) > (SELECT done_xid, done_id FROM spine.sequencer)'
+        WHEN 'log' THEN 'r.position > (SELECT min(c.position) FROM spine.consumer c)'
+        ELSE 'false' END;
 BEGIN
     -- Not the audit log: it may go only when it is sealed and copied elsewhere, which is not this caller's to judge.
     IF parent NOT IN ('outbox', 'log', 'idempotency') THEN
         RAISE EXCEPTION 'no partitions are pruned for %', parent;
     END IF;
     FOR child IN
-        SELECT c.relname AS name, substring(pg_get_expr(c.relpartbound, c.oid) from $re$TO \('([^']+)'\)$re$)::timestamptz AS upper_at
-        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = format('spine.%I', parent)::regclass AND c.relname <> parent || '_default'
+        SELECT name FROM (
+            SELECT c.relname AS name, substring(pg_get_expr(c.relpartbound, c.oid) from $re$TO \('([^']+)'\)$re$)::timestamptz AS upper_at
+            FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = format('spine.%I', parent)::regclass AND c.relname <> parent || '_default'
+        ) AS partition WHERE upper_at <= before_at ORDER BY upper_at
     LOOP
-        IF child.upper_at <= before_at AND parent = 'outbox' THEN
-            EXECUTE format('SELECT EXISTS (SELECT FROM spine.%I o, spine.sequencer s WHERE %s)', child.name, unread) INTO waiting;
-        END IF;
-        IF child.upper_at <= before_at AND NOT waiting THEN
-            EXECUTE format('ALTER TABLE spine.%I DETACH PARTITION spine.%I', parent, child.name);
-            EXECUTE format('DROP TABLE spine.%I', child.name);
-            dropped := dropped + 1;
+        EXECUTE format('SELECT EXISTS (SELECT FROM spine.%I r WHERE %s)', child, unread) INTO waiting;
+        IF NOT waiting THEN
+            EXECUTE format('ALTER TABLE spine.%I DETACH PARTITION spine.%I', parent, child);
+            EXECUTE format('DROP TABLE spine.%I', child);
+            RETURN true;
         END IF;
     END LOOP;
-    IF parent = 'outbox' THEN
-        EXECUTE format('DELETE FROM spine.outbox_default o USING spine.sequencer s WHERE o.at < $1 AND NOT (%s)', unread)
-            USING before_at;
-    ELSE
-        EXECUTE format('DELETE FROM spine.%I WHERE %I < $1', parent || '_default', column_name) USING before_at;
-    END IF;
-    RETURN dropped;
+    EXECUTE format('DELETE FROM spine.%I r WHERE r.%I < $1 AND (%s) IS NOT TRUE', parent || '_default', column_name, unread)
+        USING before_at;
+    RETURN false;
 END $function$
 ;
 GRANT EXECUTE ON ROUTINE spine.partition_prune TO ${app};

@@ -1,6 +1,7 @@
 //! What is checked in must be what the code says.
 #![allow(clippy::unwrap_used)]
 
+mod registered;
 mod schema;
 
 use std::collections::BTreeSet;

@@ -1,4 +1,8 @@
 //! All statements on the log, the sequencer's mark, consumers and parked events.
+//!
+//! A consumer's steps forward do not wait for the disk: if PostgreSQL crashes and forgets one, events are handled again,
+//! as after any crash, and a projection forgets its rows with it. Taking the place does wait: a forgotten token would
+//! be given out twice.
 
 /// The sequencer's mark, and whether this transaction may move it. An advisory lock, not a row lock: a row lock would
 /// give this transaction an id early, and hold back its own horizon and everybody else's.
@@ -75,14 +79,17 @@ RETURNING lease_token, position, position_at, attempts";
 pub(crate) const CONSUMER_ADVANCE: &str = "
 UPDATE spine.consumer SET position = $3, position_at = $4, attempts = 0, updated_at = clock_timestamp(),
        lease_until = clock_timestamp() + make_interval(secs => $5)
-WHERE name = $1 AND lease_token = $2 RETURNING position";
+WHERE name = $1 AND lease_token = $2 AND (SELECT set_config('synchronous_commit', 'off', true)) = 'off'
+RETURNING position";
 
 pub(crate) const CONSUMER_RENEW: &str = "
 UPDATE spine.consumer SET lease_until = clock_timestamp() + make_interval(secs => $3), attempts = $4
-WHERE name = $1 AND lease_token = $2 RETURNING position";
+WHERE name = $1 AND lease_token = $2 AND (SELECT set_config('synchronous_commit', 'off', true)) = 'off'
+RETURNING position";
 
-pub(crate) const CONSUMER_FREE: &str =
-    "UPDATE spine.consumer SET lease_until = '-infinity' WHERE name = $1 AND lease_token = $2";
+pub(crate) const CONSUMER_FREE: &str = "
+UPDATE spine.consumer SET lease_until = '-infinity'
+WHERE name = $1 AND lease_token = $2 AND (SELECT set_config('synchronous_commit', 'off', true)) = 'off'";
 
 pub(crate) const CONSUMER_RESET: &str = "
 UPDATE spine.consumer SET position = $2, position_at = $3, lease_token = lease_token + 1, lease_until = '-infinity'

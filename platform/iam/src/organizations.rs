@@ -89,7 +89,7 @@ impl Iam {
         let rows = self
             .db
             .read(&permit)
-            .query(store::ORGANIZATION_LIST, &[&after, &state, &name, &(i64::from(filter.limit) + 1)])
+            .query(store::ORGANIZATION_LIST, &[&after, &state, &name, &(i64::from(filter.limit) + 1), &home])
             .await?;
         let items: Vec<Organization> = rows.iter().map(store::organization).collect::<Result<_>>()?;
         Ok(page(items, filter.limit, &query, |organization| organization.id.to_string()))

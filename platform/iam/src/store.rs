@@ -16,10 +16,12 @@ SELECT id, name, labels, state, state_since, generation, created_at, updated_at 
 pub const ORGANIZATION_LOCK: &str = "
 SELECT id, name, labels, state, state_since, generation, created_at, updated_at FROM iam.organization WHERE id = $1 FOR UPDATE";
 
-/// Newest first would move pages under a reader; creation order does not.
+/// Newest first would move pages under a reader; creation order does not. Bounds that are always there, so that one plan
+/// fits every page and finds a tenant's one organization (`$5`) without reading the others.
 pub const ORGANIZATION_LIST: &str = "
 SELECT id, name, labels, state, state_since, generation, created_at, updated_at FROM iam.organization
-WHERE ($1::uuid IS NULL OR id > $1) AND ($2::text IS NULL OR state = $2) AND ($3::text IS NULL OR name_key = $3)
+WHERE id > coalesce($1::uuid, '00000000-0000-0000-0000-000000000000') AND ($2::text IS NULL OR state = $2) AND ($3::text IS NULL OR name_key = $3)
+    AND id BETWEEN coalesce($5::uuid, '00000000-0000-0000-0000-000000000000') AND coalesce($5::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
 ORDER BY id LIMIT $4";
 
 /// Also an archived one: what somebody ended on purpose is not made again.
@@ -44,7 +46,7 @@ SELECT id, org_id, name, labels, state, state_since, generation, created_at, upd
 
 pub const PROJECT_LIST: &str = "
 SELECT id, org_id, name, labels, state, state_since, generation, created_at, updated_at FROM iam.project
-WHERE org_id = $1 AND ($2::uuid IS NULL OR id > $2) AND ($3::text IS NULL OR state = $3) AND ($4::text IS NULL OR name_key = $4)
+WHERE org_id = $1 AND id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000') AND ($3::text IS NULL OR state = $3) AND ($4::text IS NULL OR name_key = $4)
 ORDER BY id LIMIT $5";
 
 pub const PROJECT_BY_NAME: &str = "

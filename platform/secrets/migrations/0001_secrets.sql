@@ -22,8 +22,9 @@ CREATE TABLE secrets.secret (
     updated_at      timestamptz NOT NULL,
     CONSTRAINT secret_of_project_or_platform CHECK ((org_id IS NULL) = (project_id IS NULL))
 );
-CREATE UNIQUE INDEX secret_name_once ON secrets.secret (project_id, name_key) NULLS NOT DISTINCT WHERE state <> 'retired';
-CREATE INDEX secret_by_project ON secrets.secret (project_id, id);
+-- The platform's own secrets have no project: the nil id stands for it, because no index serves IS NOT DISTINCT FROM.
+CREATE UNIQUE INDEX secret_name_once ON secrets.secret (coalesce(project_id, '00000000-0000-0000-0000-000000000000'), name_key) WHERE state <> 'retired';
+CREATE INDEX secret_by_project ON secrets.secret (coalesce(project_id, '00000000-0000-0000-0000-000000000000'), id);
 
 -- One value each: sealed with a data key of its own, which is wrapped with the key encryption key named beside it.
 -- What ends is destroyed: the bytes go, the row and a signing key's public half stay.

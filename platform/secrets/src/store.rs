@@ -43,13 +43,16 @@ FROM secrets.secret WHERE id = $1 AND project_id IS NOT DISTINCT FROM $2 FOR SHA
 pub const SECRET_BY_NAME: &str = "
 SELECT id, org_id, project_id, name, material, purpose, owner_kind, owner_id, current_version, state, state_since,
     generation, created_at, updated_at
-FROM secrets.secret WHERE project_id IS NOT DISTINCT FROM $1 AND name_key = $2 AND state <> 'retired'";
+FROM secrets.secret
+WHERE coalesce(project_id, '00000000-0000-0000-0000-000000000000') = coalesce($1::uuid, '00000000-0000-0000-0000-000000000000')
+    AND name_key = $2 AND state <> 'retired'";
 
 pub const SECRET_LIST: &str = "
 SELECT id, org_id, project_id, name, material, purpose, owner_kind, owner_id, current_version, state, state_since,
     generation, created_at, updated_at
 FROM secrets.secret
-WHERE project_id IS NOT DISTINCT FROM $1 AND ($2::uuid IS NULL OR id > $2) AND ($3::text IS NULL OR state = $3)
+WHERE coalesce(project_id, '00000000-0000-0000-0000-000000000000') = coalesce($1::uuid, '00000000-0000-0000-0000-000000000000')
+    AND id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000') AND ($3::text IS NULL OR state = $3)
     AND ($4::text IS NULL OR name_key = $4) AND ($5::text IS NULL OR purpose = $5)
 ORDER BY id LIMIT $6";
 
