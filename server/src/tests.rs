@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod registered;
+mod released;
 mod schema;
 
 use std::collections::BTreeSet;
