@@ -41,7 +41,7 @@ pub fn refuse_unfinished(data_dir: &Path) -> Result<(), Failure> {
     )))
 }
 /// What an embedded data directory keeps outside the database and cannot do without.
-const KEY_FILES: [&str; 5] = ["operator.key", "tenant.key", "audit.vkey", "secrets.key", "database.password"];
+const KEY_FILES: [&str; 4] = ["operator.key", "tenant.key", "audit.vkey", "secrets.key"];
 
 #[derive(Args)]
 pub struct BackupArguments {
@@ -95,7 +95,7 @@ async fn make(
     directory: &Path,
 ) -> Result<Manifest, Failure> {
     create_private(directory)?;
-    let target = database.target(Login::Backup);
+    let target = database.target(Login::Backup)?;
     let facts = dump::dump(&target, programs, &directory.join(DUMP)).await?;
     if let Some(data_dir) = keys_from {
         create_private(&directory.join(KEYS))?;

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use types::{Secret, SystemEntropy};
 
 use crate::database::Database;
+use crate::passwords::{Passwords, read_secret};
 use crate::telemetry::{LogFormat, TelemetryConfig};
 use crate::{Failure, terminal};
 
@@ -70,8 +71,9 @@ pub struct DatabaseConfig {
     /// Logins are called `<prefix>_app`, `<prefix>_owner`, …
     #[serde(default = "default_name")]
     pub login_prefix: String,
-    /// File with the logins' password.
-    pub password_file: PathBuf,
+    /// Directory with the logins' passwords: `app.password`, `relay.password`, `sealer.password`, … A process needs
+    /// only those of the roles it runs.
+    pub password_dir: PathBuf,
     /// Certificate authority of the server, PEM. Turns TLS on.
     pub tls_ca: Option<PathBuf>,
     /// Connections of each pool.
@@ -188,11 +190,10 @@ impl Config {
     }
 
     pub fn database(&self) -> Result<Database, Failure> {
-        let password = secret_from_file(&self.database.password_file)?;
         let mut config = tokio_postgres::Config::new();
         config.host(&self.database.host).port(self.database.port).dbname(&self.database.name);
         let target = Target { config, tls: self.database_tls()? };
-        Ok(Database::new(target, &self.database.login_prefix, password))
+        Ok(Database::new(target, &self.database.login_prefix, Passwords::at(&self.database.password_dir)))
     }
 
     pub fn database_tls(&self) -> Result<Option<rustls::ClientConfig>, Failure> {
@@ -221,10 +222,9 @@ fn trust(path: &Path) -> Result<rustls::ClientConfig, Failure> {
 }
 
 fn secret_from_file(path: &Path) -> Result<Secret, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    read_secret(path).map_err(|error| {
         Failure::new(format!("the password file {} cannot be read: {error}", path.display()))
-    })?;
-    Ok(Secret::new(text.trim().to_owned()))
+    })
 }
 
 /// Reads and checks a file; `GPUAAS_<SECTION>__<KEY>` in the environment overrides single values.

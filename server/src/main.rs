@@ -18,6 +18,7 @@ mod installation;
 mod listen;
 mod node_tls;
 mod operator;
+mod passwords;
 mod process;
 mod roles;
 mod run;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use db::Login;
 
 use crate::config::{self, Config, Mode};
 use crate::health::{self, Health};
@@ -45,11 +44,12 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     };
     let internal = Listener::bind(config.internal.listen, None).await?;
     let (database, nats) = (config.database()?, config.nats()?);
-    database.check().await?;
-    let listening = database.target(Login::App);
+    let logins = roles::logins(&wanted);
+    database.check(&logins).await?;
     let tls = config.public.as_ref().is_some_and(|public| public.tls_key.is_some());
     let options = ProcessOptions {
         database,
+        logins,
         connections: config.database.connections,
         keys: Arc::new(config.secret_keys()?),
         tls,
@@ -57,13 +57,15 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         settings: db::Settings::default(),
     };
     let mut process = Process::start(options).await?;
-    if config.secrets.is_some() {
-        process.app.secrets.check_keys().await?;
+    if config.secrets.is_some()
+        && let Ok(app) = process.app()
+    {
+        app.secrets.check_keys().await?;
     }
-    let health = Health::new(process.app.db.pool().clone(), wanted.iter().map(|role| role.name()).collect());
+    let health = Health::new(process.base.pool.clone(), wanted.iter().map(|role| role.name()).collect());
     process.follow_settings();
     process.follow_log();
-    process.follow_replicas(listening);
+    process.follow_replicas();
     if let Some(listener) = public {
         roles::api::start(&mut process, roles::api::Listeners { public: listener, node }, None)?;
     }
@@ -79,7 +81,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         roles::outbox_relay::start(&mut process, nats).await?;
     }
     if wanted.contains(&Role::PlatformWorker) {
-        roles::platform_worker::start(&mut process);
+        roles::platform_worker::start(&mut process)?;
     }
     let stop = process.stop.clone();
     process.spawn("internal listener", internal.serve(health::router(health.clone(), metrics), stop));

@@ -126,11 +126,13 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     if applied > 0 {
         tracing::info!(applied, "schema migrated");
     }
-    database.check().await?;
+    let logins = roles::logins(&Role::ALL);
+    database.check(&logins).await?;
     let settings = db::Settings::with_overrides(arguments.setting.into_iter().collect());
     let keys = Keyring::from_file(&data_dir.join("secrets.key"), MissingKey::Make, Arc::new(SystemEntropy))?;
     let options = ProcessOptions {
         database,
+        logins,
         connections: CONNECTIONS,
         keys: Arc::new(keys),
         tls: false,
@@ -138,24 +140,23 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
         settings,
     };
     let mut process = Process::start(options).await?;
-    renew_secret_keys(&process.app).await?;
+    let app = process.app()?;
+    renew_secret_keys(&app).await?;
     // Before the first rows: they belong into their own day's and month's partitions.
-    roles::platform_worker::keep_partitions(&process.app).await;
-    let seeded = process.app.iam.seed().await?;
-    let operator_key_file =
-        key_file(&process.app.iam, &data_dir, "operator.key", SeededKey::Operator).await?;
+    roles::platform_worker::keep_partitions(&app).await;
+    let seeded = app.iam.seed().await?;
+    let operator_key_file = key_file(&app.iam, &data_dir, "operator.key", SeededKey::Operator).await?;
     let tenant_key_file =
-        key_file(&process.app.iam, &data_dir, "tenant.key", SeededKey::Owner(seeded.organization)).await?;
-    let sign_in_link = process.app.iam.sign_in_link(seeded.operator, &format!("http://{address}")).await?;
-    let health =
-        Health::new(process.app.db.pool().clone(), Role::ALL.iter().map(|role| role.name()).collect());
+        key_file(&app.iam, &data_dir, "tenant.key", SeededKey::Owner(seeded.organization)).await?;
+    let sign_in_link = app.iam.sign_in_link(seeded.operator, &format!("http://{address}")).await?;
+    let health = Health::new(process.base.pool.clone(), Role::ALL.iter().map(|role| role.name()).collect());
     process.follow_settings();
     process.follow_log();
     let listeners = roles::api::Listeners { public: listener, node: Some(node_listener) };
     roles::api::start(&mut process, listeners, Some(health::router(health.clone(), metrics)))?;
     roles::audit_sealer::start(&mut process, &audit_config(&data_dir, arguments.audit_witness)).await?;
     roles::outbox_relay::start(&mut process, None).await?;
-    roles::platform_worker::start(&mut process);
+    roles::platform_worker::start(&mut process)?;
     let ready = Ready {
         url: format!("http://{address}"),
         node_url: format!("https://{node_address}"),

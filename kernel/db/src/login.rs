@@ -79,12 +79,13 @@ pub fn check_prefix(prefix: &str) -> Result<(), DbError> {
     }
 }
 
-/// Makes or repairs the logins and the database. `admin` must be allowed to create roles and databases.
+/// Makes or repairs the logins, each with its own password, and the database. `admin` must be allowed to create roles
+/// and databases.
 pub async fn init(
     admin: &tokio_postgres::Client,
     prefix: &str,
     database: &str,
-    password: &Secret,
+    password_of: impl Fn(Login) -> Secret,
 ) -> Result<(), DbError> {
     check_prefix(prefix)?;
     check_prefix(database)?;
@@ -95,7 +96,7 @@ pub async fn init(
         }
         let bypass = if login == Login::Backup { "BYPASSRLS" } else { "NOBYPASSRLS" };
         // The server logs failing statements with their text, so it gets a ready verifier and never the password.
-        let quoted = postgres_protocol::password::scram_sha_256(password.expose().as_bytes());
+        let quoted = postgres_protocol::password::scram_sha_256(password_of(login).expose().as_bytes());
         admin
             .batch_execute(&format!(
                 "ALTER ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE {bypass} PASSWORD '{quoted}'"

@@ -50,10 +50,10 @@ pub async fn restore(arguments: RestoreArguments) -> Result<(), Failure> {
         open_database(&lock, &data_dir, None, arguments.postgres_dir.clone()).await?;
     let programs = binaries(&data_dir, arguments.postgres_dir).await?;
     database.init(&admin).await?;
-    dump::load(&database.target(Login::Owner), &programs, &arguments.from.join(DUMP)).await?;
+    dump::load(&database.target(Login::Owner)?, &programs, &arguments.from.join(DUMP)).await?;
     settle_in(&database, &admin).await?;
     let migrated = database.migrate().await?;
-    database.check().await?;
+    database.check(&[Login::App]).await?;
     let found = facts(&database).await?;
     stop(server).await?;
     if found != (manifest.facts.log_position, manifest.facts.audit_entries) {
@@ -88,7 +88,7 @@ async fn settle_in(database: &crate::database::Database, admin: &db::Target) -> 
 }
 
 async fn facts(database: &crate::database::Database) -> Result<(i64, i64), Failure> {
-    let client = database.target(Login::Backup).connect().await?;
+    let client = database.target(Login::Backup)?.connect().await?;
     let row = client.query_one(db::restore::SNAPSHOT_FACTS, &[]).await.map_err(DbError::from)?;
     Ok((row.get(3), row.get(4)))
 }

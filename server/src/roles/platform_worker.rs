@@ -7,13 +7,15 @@ use db::PartitionedTable;
 use flow::Runner;
 use iam::ArchiveOrganization;
 
+use crate::Failure;
 use crate::assemble::App;
 use crate::process::Process;
 
-pub fn start(process: &mut Process) {
-    start_flows(process);
-    start_projections(process);
-    let (app, stop) = (Arc::clone(&process.app), process.stop.clone());
+pub fn start(process: &mut Process) -> Result<(), Failure> {
+    let app = process.app()?;
+    start_flows(process, &app);
+    start_projections(process, &app);
+    let stop = process.stop.clone();
     process.spawn("partitions", async move {
         while !stop.is_cancelled() {
             keep_partitions(&app).await;
@@ -23,6 +25,7 @@ pub fn start(process: &mut Process) {
             }
         }
     });
+    Ok(())
 }
 
 // fixed: partitions are made days ahead, so an hour is soon enough
@@ -30,8 +33,7 @@ const PARTITION_SWEEP: Duration = Duration::from_secs(3600);
 // fixed: how often overdue flows are counted for the metrics
 const FLOW_SWEEP: Duration = Duration::from_secs(30);
 
-fn start_flows(process: &mut Process) {
-    let app = Arc::clone(&process.app);
+fn start_flows(process: &mut Process, app: &App) {
     let machine = ArchiveOrganization { iam: app.iam.clone() };
     let internal = app.db.internal("iam.archiver");
     let runner = Arc::new(Runner::new(
@@ -57,10 +59,9 @@ fn start_flows(process: &mut Process) {
     });
 }
 
-fn start_projections(process: &mut Process) {
-    let app = Arc::clone(&process.app);
+fn start_projections(process: &mut Process, app: &Arc<App>) {
     for projection in app.domains.iter().flat_map(|domain| domain.projections.iter().cloned()) {
-        let (app, stop) = (Arc::clone(&app), process.stop.clone());
+        let (app, stop) = (Arc::clone(app), process.stop.clone());
         process.spawn("projection", async move {
             let internal = app.db.internal("projection");
             events::run_projection(&*projection, &internal, &app.feed, &app.settings, stop).await;

@@ -4,6 +4,8 @@
 mod backup;
 mod bad_input;
 mod events;
+mod installation;
+mod logins;
 mod manners;
 mod relay;
 mod shared;
