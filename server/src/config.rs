@@ -193,10 +193,20 @@ impl Config {
         let mut config = tokio_postgres::Config::new();
         config.host(&self.database.host).port(self.database.port).dbname(&self.database.name);
         let target = Target { config, tls: self.database_tls()? };
-        Ok(Database::new(target, &self.database.login_prefix, Passwords::at(&self.database.password_dir)))
+        let passwords = Passwords::at(&self.database.password_dir);
+        let database = Database::new(target, &self.database.login_prefix, passwords);
+        Ok(database.trusting(self.database.tls_ca.clone()))
     }
 
-    pub fn database_tls(&self) -> Result<Option<rustls::ClientConfig>, Failure> {
+    /// The way in for who makes logins and databases, by the URL given to a command.
+    pub fn admin(&self, url: &str) -> Result<Target, Failure> {
+        let config = url
+            .parse()
+            .map_err(|error| Failure::new(format!("--admin-url is not a PostgreSQL URL: {error}")))?;
+        Ok(Target { config, tls: self.database_tls()? })
+    }
+
+    fn database_tls(&self) -> Result<Option<rustls::ClientConfig>, Failure> {
         let Some(path) = &self.database.tls_ca else {
             if self.mode == Mode::Production && !self.database.host.starts_with('/') {
                 return Err(Failure::new(

@@ -1,12 +1,11 @@
 //! The way to PostgreSQL for every login, and `gpuaasd db`.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
 use db::{Login, Pool, PoolOptions, Target, login, migrate};
-use tokio_postgres::Config;
 
 use crate::passwords::Passwords;
 use crate::{Failure, assemble, terminal};
@@ -15,6 +14,8 @@ use crate::{Failure, assemble, terminal};
 #[derive(Clone)]
 pub struct Database {
     target: Target,
+    /// The authority that the server's certificate must come from, for PostgreSQL's own programs.
+    tls_ca: Option<PathBuf>,
     prefix: String,
     passwords: Passwords,
 }
@@ -29,12 +30,31 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
 impl Database {
     /// `target` names host and database; user and password are set per login.
     pub fn new(target: Target, prefix: impl Into<String>, passwords: Passwords) -> Self {
-        Self { target, prefix: prefix.into(), passwords }
+        Self { target, tls_ca: None, prefix: prefix.into(), passwords }
+    }
+
+    /// The same, reached over TLS: `target` trusts the authority in this file, and so should others.
+    #[must_use]
+    pub fn trusting(mut self, tls_ca: Option<PathBuf>) -> Self {
+        self.tls_ca = tls_ca;
+        self
+    }
+
+    /// Another database of the same server and logins.
+    #[must_use]
+    pub fn beside(&self, name: &str) -> Self {
+        let mut other = self.clone();
+        other.target.config.dbname(name);
+        other
     }
 
     /// The database's own name.
     pub fn name(&self) -> &str {
         self.target.config.get_dbname().unwrap_or("gpuaas")
+    }
+
+    pub fn tls_ca(&self) -> Option<&Path> {
+        self.tls_ca.as_deref()
     }
 
     pub fn target(&self, login: Login) -> Result<Target, Failure> {
@@ -116,10 +136,7 @@ pub async fn command(command: DbCommand) -> Result<(), Failure> {
     let config = crate::config::load(&config)?;
     let database = config.database()?;
     if let Some(url) = admin_url {
-        let admin: Config = url
-            .parse()
-            .map_err(|error| Failure::new(format!("--admin-url is not a PostgreSQL URL: {error}")))?;
-        database.init(&Target { config: admin, tls: config.database_tls()? }).await?;
+        database.init(&config.admin(&url)?).await?;
     }
     let applied = database.migrate().await?;
     terminal::say(&format!("The database is ready; {applied} migrations were applied."));

@@ -92,6 +92,12 @@ pub async fn binaries(data_dir: &Path, postgres_dir: Option<PathBuf>) -> Result<
     Ok(Binaries::for_cluster(data_dir, &candidates)?)
 }
 
+/// The programs to use on a PostgreSQL elsewhere: those that were named, else installed ones, else those of the release.
+pub async fn client_programs(postgres_dir: Option<PathBuf>) -> Result<Binaries, Failure> {
+    let packaged = if Binaries::installed().await.is_empty() { packaged_postgres() } else { None };
+    Ok(Binaries::find(postgres_dir.or(packaged).as_deref()).await?)
+}
+
 /// The database of a `gpuaasd up` that is running on the data directory.
 pub fn running_database(data_dir: &Path) -> Result<Database, Failure> {
     let running = Running::at(data_dir)?;

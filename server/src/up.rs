@@ -116,7 +116,8 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     crate::backup::refuse_unfinished(&data_dir)?;
     let listener = Listener::bind_named(arguments.listen, None, "--listen").await?;
     let address = listener.address()?;
-    let node_tls = crate::node_tls::at(&data_dir.join("node-tls"), arguments.node_listen.ip())?;
+    let node_tls =
+        crate::node_tls::at(&data_dir.join(crate::node_tls::DIRECTORY), arguments.node_listen.ip())?;
     let node_listener = Listener::bind_named(arguments.node_listen, Some(node_tls), "--node-listen").await?;
     let node_address = node_listener.address()?;
     let (database, admin, server) =

@@ -66,7 +66,7 @@ impl Login {
     }
 }
 
-/// A prefix is spliced into SQL as an identifier: letters, digits and underscores only.
+/// The logins' prefix and the database's name are spliced into SQL as identifiers: letters, digits and underscores only.
 pub fn check_prefix(prefix: &str) -> Result<(), DbError> {
     let fine = !prefix.is_empty()
         && prefix.len() <= 40 // fixed: PostgreSQL cuts identifiers at 63 bytes, the suffix needs the rest
@@ -75,7 +75,9 @@ pub fn check_prefix(prefix: &str) -> Result<(), DbError> {
     if fine {
         Ok(())
     } else {
-        Err(DbError::Unexpected(format!("bad login prefix {prefix:?}: use a-z, 0-9 and _")))
+        Err(DbError::Unexpected(format!(
+            "bad name {prefix:?} for logins or a database: at most 40 of a-z, 0-9 and _"
+        )))
     }
 }
 

@@ -83,6 +83,11 @@ impl Installation {
         Target::plain(config).connect().await.unwrap()
     }
 
+    /// The superuser, in no database of ours.
+    pub async fn administrator(&self) -> Client {
+        Target::plain(self.connection()).connect().await.unwrap()
+    }
+
     /// As a login, with its own password and nothing else.
     pub async fn client(&self, login: Login) -> Client {
         let mut config = self.connection();

@@ -8,6 +8,7 @@ mod installation;
 mod logins;
 mod manners;
 mod relay;
+mod restore;
 mod shared;
 mod sign_in;
 mod tenants;
