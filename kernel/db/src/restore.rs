@@ -1,9 +1,8 @@
 //! What a database needs to be told after it was copied into another PostgreSQL.
 //!
 //! The spine orders by transaction id, and those ids mean nothing in another cluster: there they start low again, so
-//! the copied rows would look as if they came from the future. After a restore everything that already had its
-//! position gets the lowest id there is and everything still waiting the next one; both are lower than any id the new
-//! cluster will give out. A new epoch tells readers that their cursors are of another history.
+//! the copied rows would look as if they came from the future. Events and audit entries are seen to by those who order
+//! them (`events::NEW_CLUSTER`, `audit::NEW_CLUSTER`); leases of workers that are no more end here.
 
 use tokio_postgres::Client;
 
@@ -37,14 +36,10 @@ pub async fn rename(admin: &Client, database: &str, name: &str) -> Result<(), Db
 }
 
 /// Run once, by a superuser, in the restored database, before anything else connects.
-pub const NEW_CLUSTER: &str = "
-SET session_replication_role = replica;
-DELETE FROM spine.outbox o USING spine.sequencer s WHERE (o.xid, o.id) <= (s.done_xid, s.done_id);
-UPDATE spine.outbox SET xid = '2';
-UPDATE spine.sequencer SET epoch = epoch + 1, done_xid = '1', done_id = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
-UPDATE spine.consumer SET lease_until = '-infinity';
-UPDATE spine.flow SET lease_until = '-infinity' WHERE done_at IS NULL;
-RESET session_replication_role;";
+pub const NEW_CLUSTER: [&str; 2] = [
+    "UPDATE spine.consumer SET lease_until = '-infinity'",
+    "UPDATE spine.flow SET lease_until = '-infinity' WHERE done_at IS NULL",
+];
 
 /// What a backup is as of: the exported snapshot, the time, the server, the last position, the number of audit entries.
 pub const SNAPSHOT_FACTS: &str = "

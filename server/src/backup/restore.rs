@@ -182,9 +182,6 @@ async fn fill(
 ) -> Result<usize, Failure> {
     database.init(admin).await?;
     dump::load(database, programs, &backup.directory.join(DUMP)).await?;
-    settle_in(database, admin).await?;
-    let migrated = database.migrate().await?;
-    database.check(&[Login::App]).await?;
     let (found, promised) = (facts(database).await?, &backup.manifest.facts);
     if found != (promised.log_position, promised.audit_entries) {
         return Err(Failure::new(format!(
@@ -192,6 +189,9 @@ async fn fill(
             found.0, found.1, promised.log_position, promised.audit_entries
         )));
     }
+    settle_in(database, admin).await?;
+    let migrated = database.migrate().await?;
+    database.check(&[Login::App]).await?;
     Ok(migrated)
 }
 
@@ -201,7 +201,8 @@ async fn settle_in(database: &Database, admin: &Target) -> Result<(), Failure> {
     target.config.dbname(database.name());
     let client = target.connect().await?;
     client.batch_execute("BEGIN").await.map_err(DbError::from)?;
-    for step in [db::restore::NEW_CLUSTER, audit::NEW_CLUSTER] {
+    let steps = [&db::restore::NEW_CLUSTER[..], &events::NEW_CLUSTER, &[audit::NEW_CLUSTER]];
+    for step in steps.concat() {
         client.batch_execute(step).await.map_err(DbError::from)?;
     }
     client.batch_execute("COMMIT").await.map_err(DbError::from)?;
