@@ -103,8 +103,17 @@ fn main() -> ExitCode {
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => terminal::fail(&failure.to_string()),
+        Err(failure) => terminal::fail(&with_remedy(failure.to_string())),
     }
+}
+
+/// A full disk can stop any of a hundred writes, each with its own words: what to do about it is said here, once.
+fn with_remedy(mut text: String) -> String {
+    const FULL: &str = "The disk is full: free some space, then start again.";
+    if text.contains("No space left on device") && !text.contains(FULL) {
+        text = format!("{}. {FULL}", text.trim_end_matches('.'));
+    }
+    text
 }
 
 /// Why a command could not do its work, in words for the person who typed it: what happened, why, what to do.

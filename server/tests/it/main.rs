@@ -3,6 +3,7 @@
 
 mod backup;
 mod bad_input;
+mod disk;
 mod events;
 mod installation;
 mod logins;
