@@ -1,5 +1,6 @@
 //! An installation for `gpuaasd run`: a PostgreSQL of the test's own, passwords, and a configuration per process.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -69,6 +70,16 @@ impl Installation {
         let file = self.path().join(format!("{name}.toml"));
         std::fs::write(&file, text).unwrap();
         Config { file, internal_url: format!("http://{internal}") }
+    }
+
+    /// The section `[secrets]`, with one key for all processes.
+    pub fn secrets(&self) -> String {
+        let key = self.path().join("secrets.key");
+        if !key.exists() {
+            std::fs::write(&key, [7u8; 32]).unwrap();
+            std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        format!("[secrets]\nkey_file = {key:?}\n")
     }
 
     /// Returns when it is ready.

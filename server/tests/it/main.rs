@@ -8,7 +8,7 @@ mod events;
 mod installation;
 mod logins;
 mod manners;
-mod relay;
+mod replicas;
 mod restore;
 mod shared;
 mod sign_in;
