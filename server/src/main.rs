@@ -22,6 +22,7 @@ mod passwords;
 mod process;
 mod roles;
 mod run;
+mod secret_keys;
 mod system;
 mod telemetry;
 mod terminal;
@@ -68,6 +69,9 @@ enum Command {
     /// Take the audit log out, or check one that was taken out
     #[command(subcommand)]
     Audit(audit_log::AuditCommand),
+    /// Change the key that protects secrets
+    #[command(subcommand)]
+    Secrets(secret_keys::SecretsCommand),
     /// Check or explain configuration files
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -97,6 +101,7 @@ fn main() -> ExitCode {
             Command::Restore(arguments) => Box::pin(backup::restore(arguments)).await,
             Command::Db(command) => database::command(command).await,
             Command::Audit(command) => Box::pin(audit_log::command(command)).await,
+            Command::Secrets(command) => Box::pin(secret_keys::command(command)).await,
             Command::Config(command) => config::command(command),
             Command::Contracts { out } => contracts::write(&out),
         }

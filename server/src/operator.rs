@@ -10,7 +10,7 @@ use iam::SeededKey;
 use crate::assemble::App;
 use crate::files::write_private;
 use crate::installation::Installation;
-use crate::process::{Process, ProcessOptions};
+use crate::process::app_for_command;
 use crate::{Failure, terminal};
 
 #[derive(Subcommand)]
@@ -57,10 +57,5 @@ pub async fn command(command: OperatorCommand) -> Result<(), Failure> {
 async fn open(installation: &Installation) -> Result<Arc<App>, Failure> {
     let database = installation.database()?;
     database.check(&[Login::App]).await?;
-    let settings = db::Settings::default();
-    let keys = Arc::new(secrets::Keyring::empty());
-    let logins = vec![Login::App];
-    let options =
-        ProcessOptions { database, logins, connections: 1, keys, tls: false, backstop: false, settings };
-    Process::start(options).await?.app()
+    app_for_command(database, secrets::Keyring::empty()).await
 }

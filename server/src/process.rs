@@ -177,6 +177,20 @@ impl Process {
     }
 }
 
+/// The domains for one command, on a connection of its own.
+pub async fn app_for_command(database: Database, keys: secrets::Keyring) -> Result<Arc<App>, Failure> {
+    let options = ProcessOptions {
+        database,
+        logins: vec![Login::App],
+        connections: 1,
+        keys: Arc::new(keys),
+        tls: false,
+        backstop: false,
+        settings: Settings::default(),
+    };
+    Process::start(options).await?.app()
+}
+
 /// A role that asks for a login it did not name in [`Role::logins`](crate::roles::Role::logins).
 fn no_such_login(login: Login) -> Failure {
     Failure::new(format!("no role of this process connects as {}", login.suffix()))

@@ -11,11 +11,9 @@ use std::time::Duration;
 use clap::Args;
 use iam::{Iam, SeededKey};
 use postgres_server::{DataDirLock, Server};
-use secrets::{Keyring, MissingKey};
 use serde::Serialize;
-use types::{Secret, SystemEntropy};
+use types::Secret;
 
-use crate::assemble::App;
 use crate::config::AuditConfig;
 use crate::embedded::{data_directory, open_database};
 use crate::files::write_private;
@@ -24,7 +22,7 @@ use crate::listen::Listener;
 use crate::process::{Process, ProcessOptions};
 use crate::roles::{self, Role};
 use crate::telemetry::{LogFormat, TelemetryConfig};
-use crate::{Failure, telemetry, terminal};
+use crate::{Failure, secret_keys, telemetry, terminal};
 
 #[derive(Args)]
 pub struct UpArguments {
@@ -130,7 +128,7 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     let logins = roles::logins(&Role::ALL);
     database.check(&logins).await?;
     let settings = db::Settings::with_overrides(arguments.setting.into_iter().collect());
-    let keys = Keyring::from_file(&data_dir.join("secrets.key"), MissingKey::Make, Arc::new(SystemEntropy))?;
+    let keys = secret_keys::of_data_directory(&data_dir, &database).await?;
     let options = ProcessOptions {
         database,
         logins,
@@ -142,7 +140,7 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     };
     let mut process = Process::start(options).await?;
     let app = process.app()?;
-    renew_secret_keys(&app).await?;
+    secret_keys::renew(&app).await?;
     // Before the first rows: they belong into their own day's and month's partitions.
     roles::platform_worker::keep_partitions(&app).await;
     let seeded = app.iam.seed().await?;
@@ -177,24 +175,6 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     let ended = supervise(process, health, server, arguments.ready_file.as_deref()).await;
     traces.flush().await;
     ended
-}
-
-/// Makes sure that the key at hand opens what is stored, and moves everything to it if it is new.
-async fn renew_secret_keys(app: &App) -> Result<(), Failure> {
-    app.secrets.check_keys().await?;
-    if !app.secrets.has_older_key() {
-        return Ok(());
-    }
-    let done = app.secrets.rewrap(&app.iam.bootstrap_context()).await?;
-    if done.unreadable.is_empty() {
-        tracing::info!(
-            rewrapped = done.rewrapped,
-            "secrets.key.old protects nothing any more and can be removed"
-        );
-    } else {
-        tracing::error!(unreadable = ?done.unreadable, "some data keys were altered and could not be moved to the new key");
-    }
-    Ok(())
 }
 
 /// Runs until stopped; a private PostgreSQL that dies takes us with it, one that we leave is stopped.

@@ -4,7 +4,6 @@
 //! work is done in a database of another name, which gets its own as the very last step.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{ArgGroup, Args};
@@ -18,7 +17,7 @@ use crate::config::{self, Config};
 use crate::database::Database;
 use crate::embedded::{binaries, client_programs, data_directory, open_database};
 use crate::files::PRIVATE;
-use crate::process::{Process, ProcessOptions};
+use crate::process::app_for_command;
 use crate::{Failure, telemetry, terminal};
 
 #[derive(Args)]
@@ -158,18 +157,9 @@ async fn bring_secrets_key(backup: &Backup<'_>, config: &Config, database: &Data
         copy_key(&kept.join(SECRETS_KEY_OLD), &wanted.with_added_extension("old"), PRIVATE)?;
         copy_key(&kept.join(SECRETS_KEY), wanted, PRIVATE)?;
     }
-    let options = ProcessOptions {
-        database: database.clone(),
-        logins: vec![Login::App],
-        connections: 1,
-        keys: Arc::new(config.secret_keys()?),
-        tls: false,
-        backstop: false,
-        settings: db::Settings::default(),
-    };
-    let process = Process::start(options).await?;
-    let checked = process.app()?.secrets.check_keys().await;
-    process.base.pool.close();
+    let app = app_for_command(database.clone(), config.secret_keys()?).await?;
+    let checked = app.secrets.check_keys().await;
+    app.db.pool().close();
     Ok(checked?)
 }
 

@@ -1,4 +1,5 @@
-//! `platform-worker`: flows and read models of the platform's domains, and the partitions of the spine.
+//! `platform-worker`: flows and read models of the platform's domains, the end of old secrets, and the partitions of
+//! the spine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ pub fn start(process: &mut Process) -> Result<(), Failure> {
     let app = process.app()?;
     start_flows(process, &app);
     start_projections(process, &app);
+    start_destroying(process, &app);
     let stop = process.stop.clone();
     process.spawn("partitions", async move {
         while !stop.is_cancelled() {
@@ -30,6 +32,8 @@ pub fn start(process: &mut Process) -> Result<(), Failure> {
 
 // fixed: partitions are made days ahead, so an hour is soon enough
 const PARTITION_SWEEP: Duration = Duration::from_secs(3600);
+// fixed: what has ended cannot be delivered any more; a minute longer in the database is no difference
+const ENDED_SWEEP: Duration = Duration::from_secs(60);
 // fixed: how often overdue flows are counted for the metrics
 const FLOW_SWEEP: Duration = Duration::from_secs(30);
 
@@ -53,6 +57,24 @@ fn start_flows(process: &mut Process, app: &App) {
             }
             tokio::select! {
                 () = tokio::time::sleep(FLOW_SWEEP) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    });
+}
+
+/// Versions of secrets that can no longer be delivered are destroyed.
+fn start_destroying(process: &mut Process, app: &Arc<App>) {
+    let (app, stop) = (Arc::clone(app), process.stop.clone());
+    process.spawn("ended secrets", async move {
+        while !stop.is_cancelled() {
+            match app.secrets.destroy_ended().await {
+                Ok(0) => {}
+                Ok(destroyed) => tracing::info!(destroyed, "ended versions of secrets destroyed"),
+                Err(error) => tracing::warn!(%error, "ended versions of secrets could not be destroyed"),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(ENDED_SWEEP) => {}
                 () = stop.cancelled() => {}
             }
         }

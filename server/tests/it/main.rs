@@ -10,6 +10,7 @@ mod logins;
 mod manners;
 mod replicas;
 mod restore;
+mod secret_keys;
 mod shared;
 mod sign_in;
 mod tenants;
