@@ -21,8 +21,10 @@ pub struct Process {
     /// Only in a process that connects as `app`.
     app: Option<Arc<App>>,
     pools: HashMap<Login, Pool>,
-    /// Where the base's pool connects to.
+    /// Where the base's pool connects to, and as whom.
     target: Target,
+    database: Database,
+    base_login: Login,
     /// Are replies to the public sent over TLS?
     pub tls: bool,
     pub stop: CancellationToken,
@@ -84,6 +86,8 @@ impl Process {
             app,
             pools,
             target: options.database.target(base_login)?,
+            database: options.database,
+            base_login,
             tls: options.tls,
             stop,
             signals: Signals::listen()?,
@@ -95,6 +99,12 @@ impl Process {
     /// The domains.
     pub fn app(&self) -> Result<Arc<App>, Failure> {
         self.app.clone().ok_or_else(|| no_such_login(Login::App))
+    }
+
+    /// What says whether it is ready, on a connection of its own.
+    pub fn health(&self, roles: Vec<&'static str>) -> Result<Health, Failure> {
+        let own = self.database.pool(self.base_login, 1)?;
+        Ok(Health::new(self.base.clone(), own, self.app.is_some(), roles))
     }
 
     /// A worker's access under a login of this process.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::config::{self, Config, Mode};
-use crate::health::{self, Health};
-use crate::listen::{Listener, tls_from_files};
+use crate::config::{self, Config};
+use crate::health;
+use crate::listen::Listener;
 use crate::process::{Process, ProcessOptions};
 use crate::roles::{self, Role};
 use crate::{Failure, telemetry};
@@ -37,8 +37,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let public = if wanted.contains(&Role::Api) { Some(public_listener(&config).await?) } else { None };
     let node = match &config.node {
         Some(node) if wanted.contains(&Role::Api) => {
-            let tls = tls_from_files(&node.tls_certificate, &node.tls_key, Some(&node.client_ca))?;
-            Some(Listener::bind(node.listen, Some(tls)).await?)
+            Some(Listener::bind(node.listen, Some(node.tls()?)).await?)
         }
         _ => None,
     };
@@ -62,7 +61,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     {
         app.secrets.check_keys().await?;
     }
-    let health = Health::new(process.base.pool.clone(), wanted.iter().map(|role| role.name()).collect());
+    let health = process.health(wanted.iter().map(|role| role.name()).collect())?;
     process.follow_settings();
     process.follow_log();
     process.follow_replicas();
@@ -95,16 +94,5 @@ async fn public_listener(config: &Config) -> Result<Listener, Failure> {
     let Some(public) = &config.public else {
         return Err(Failure::new("the role api needs the section [public] with at least `listen`"));
     };
-    let tls = match (&public.tls_certificate, &public.tls_key) {
-        (Some(certificate), Some(key)) => Some(tls_from_files(certificate, key, None)?),
-        (None, None) if config.mode == Mode::Development && public.listen.ip().is_loopback() => None,
-        (None, None) => {
-            return Err(Failure::new(
-                "clients would have to speak plaintext: set public.tls_certificate and public.tls_key \
-                 (plaintext is allowed only with mode = \"development\" on a loopback address)",
-            ));
-        }
-        _ => return Err(Failure::new("public.tls_certificate and public.tls_key belong together: set both")),
-    };
-    Listener::bind(public.listen, tls).await
+    Listener::bind(public.listen, config.public_tls()?).await
 }

@@ -148,7 +148,7 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     let tenant_key_file =
         key_file(&app.iam, &data_dir, "tenant.key", SeededKey::Owner(seeded.organization)).await?;
     let sign_in_link = app.iam.sign_in_link(seeded.operator, &format!("http://{address}")).await?;
-    let health = Health::new(process.base.pool.clone(), Role::ALL.iter().map(|role| role.name()).collect());
+    let health = process.health(Role::ALL.iter().map(|role| role.name()).collect())?;
     process.follow_settings();
     process.follow_log();
     let listeners = roles::api::Listeners { public: listener, node: Some(node_listener) };

@@ -187,6 +187,8 @@ CREATE POLICY relay ON spine.log TO ${relay} USING (true);
 GRANT SELECT, INSERT ON spine.audit_entry TO ${app};
 GRANT SELECT ON spine.audit_entry TO ${reader}, ${sealer};
 GRANT INSERT ON spine.outbox TO ${app};
+-- How late events are, not what they say.
+GRANT SELECT (xid, id, at) ON spine.outbox TO ${app};
 GRANT SELECT, DELETE ON spine.outbox TO ${relay};
 GRANT SELECT ON spine.log TO ${app}, ${reader};
 GRANT SELECT, INSERT ON spine.log TO ${relay};

@@ -32,7 +32,7 @@ mod wait;
 pub use asyncapi::document as asyncapi_document;
 pub use consumer::{Consumer, HandleError, run as run_consumer};
 pub use feed::{CURSOR_EXPIRED, EventCursor, Feed, Filter, INVALID_CURSOR};
-pub use lag::{Lag, lags, measure};
+pub use lag::{Lag, lags, measure, oldest_waiting};
 pub use log::{Log, LogEnd};
 pub use log_event::{CloudEvent, EventId, LogEvent};
 pub use parked::{ParkedEvent, parked};

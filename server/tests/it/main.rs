@@ -3,11 +3,13 @@
 
 mod backup;
 mod bad_input;
+mod config_check;
 mod disk;
 mod events;
 mod installation;
 mod logins;
 mod manners;
+mod readiness;
 mod replicas;
 mod restore;
 mod secret_keys;
