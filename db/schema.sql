@@ -268,6 +268,7 @@ CREATE TABLE secrets.secret_version (
 );
 ALTER TABLE secrets.secret_version ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE INDEX secret_version_by_key ON secrets.secret_version USING btree (key_encryption_id) WHERE (wrapped_key IS NOT NULL);
+CREATE INDEX secret_version_ending ON secrets.secret_version USING btree (readable_until) WHERE (wrapped_key IS NOT NULL);
 CREATE POLICY tenant ON secrets.secret_version FOR ALL TO ${app} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 GRANT INSERT, SELECT, UPDATE (sealed, wrapped_key, key_encryption_id, readable_until, destroyed_at) ON secrets.secret_version TO ${app};
 
@@ -375,6 +376,7 @@ CREATE TABLE spine.log (
     CONSTRAINT log_pkey PRIMARY KEY ("position", sequenced_at)
 ) PARTITION BY RANGE (sequenced_at);
 ALTER TABLE spine.log ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE INDEX log_by_org ON ONLY spine.log USING btree (org_id, "position");
 CREATE POLICY relay ON spine.log FOR ALL TO ${relay} USING (true);
 CREATE POLICY tenant ON spine.log FOR SELECT TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 GRANT INSERT, SELECT ON spine.log TO ${relay};
@@ -397,10 +399,10 @@ CREATE TABLE spine.outbox (
     CONSTRAINT outbox_pkey PRIMARY KEY (xid, id, at)
 ) PARTITION BY RANGE (at);
 ALTER TABLE spine.outbox ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY relay ON spine.outbox FOR SELECT TO ${relay} USING (true);
+CREATE POLICY relay ON spine.outbox FOR ALL TO ${relay} USING (true);
 CREATE POLICY tenant ON spine.outbox FOR ALL TO ${app} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
-GRANT INSERT ON spine.outbox TO ${app};
-GRANT SELECT ON spine.outbox TO ${relay};
+GRANT DELETE, SELECT ON spine.outbox TO ${relay};
+GRANT INSERT, SELECT (xid, id, at) ON spine.outbox TO ${app};
 
 CREATE TABLE spine.parked_event (
     consumer text NOT NULL,
@@ -422,6 +424,7 @@ CREATE TABLE spine.sequencer (
     last_at timestamp with time zone NOT NULL DEFAULT '-infinity'::timestamp with time zone,
     done_xid xid8 NOT NULL DEFAULT '0'::xid8,
     done_id uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000'::uuid,
+    cluster bigint NOT NULL,
     CONSTRAINT sequencer_pkey PRIMARY KEY (singleton),
     CONSTRAINT sequencer_singleton_check CHECK (singleton)
 );
@@ -502,43 +505,43 @@ END $function$
 GRANT EXECUTE ON ROUTINE spine.partition_make TO ${app};
 
 CREATE OR REPLACE FUNCTION spine.partition_prune(parent text, column_name text, before_at timestamp with time zone)
- RETURNS integer
+ RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
  SET lock_timeout TO '200ms'
 AS $function$
 DECLARE
-    child record;
-    waiting boolean := false;
-    unread text := 'o.xid >= s.done_xid AND (o.xid, o.id) > (s.done_xid, s.done_id)';
-    dropped integer := 0;
+    child text;
+    waiting boolean;
+    -- Subqueries that do not look at the row: they are asked once, and the primary keys find the rest.
+    unread text := CASE parent
+        WHEN 'outbox' THEN 'r.xid >= (SELECT done_xid FROM spine.sequencer)
+                            AND (r.xid, r.id) > (SELECT done_xid, done_id FROM spine.sequencer)'
+        WHEN 'log' THEN 'r.position > (SELECT min(c.position) FROM spine.consumer c)'
+        ELSE 'false' END;
 BEGIN
     -- Not the audit log: it may go only when it is sealed and copied elsewhere, which is not this caller's to judge.
     IF parent NOT IN ('outbox', 'log', 'idempotency') THEN
         RAISE EXCEPTION 'no partitions are pruned for %', parent;
     END IF;
     FOR child IN
-        SELECT c.relname AS name, substring(pg_get_expr(c.relpartbound, c.oid) from $re$TO \('([^']+)'\)$re$)::timestamptz AS upper_at
-        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = format('spine.%I', parent)::regclass AND c.relname <> parent || '_default'
+        SELECT name FROM (
+            SELECT c.relname AS name, substring(pg_get_expr(c.relpartbound, c.oid) from $re$TO \('([^']+)'\)$re$)::timestamptz AS upper_at
+            FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = format('spine.%I', parent)::regclass AND c.relname <> parent || '_default'
+        ) AS partition WHERE upper_at <= before_at ORDER BY upper_at
     LOOP
-        IF child.upper_at <= before_at AND parent = 'outbox' THEN
-            EXECUTE format('SELECT EXISTS (SELECT FROM spine.%I o, spine.sequencer s WHERE %s)', child.name, unread) INTO waiting;
-        END IF;
-        IF child.upper_at <= before_at AND NOT waiting THEN
-            EXECUTE format('ALTER TABLE spine.%I DETACH PARTITION spine.%I', parent, child.name);
-            EXECUTE format('DROP TABLE spine.%I', child.name);
-            dropped := dropped + 1;
+        EXECUTE format('SELECT EXISTS (SELECT FROM spine.%I r WHERE %s)', child, unread) INTO waiting;
+        IF NOT waiting THEN
+            EXECUTE format('ALTER TABLE spine.%I DETACH PARTITION spine.%I', parent, child);
+            EXECUTE format('DROP TABLE spine.%I', child);
+            RETURN true;
         END IF;
     END LOOP;
-    IF parent = 'outbox' THEN
-        EXECUTE format('DELETE FROM spine.outbox_default o USING spine.sequencer s WHERE o.at < $1 AND NOT (%s)', unread)
-            USING before_at;
-    ELSE
-        EXECUTE format('DELETE FROM spine.%I WHERE %I < $1', parent || '_default', column_name) USING before_at;
-    END IF;
-    RETURN dropped;
+    EXECUTE format('DELETE FROM spine.%I r WHERE r.%I < $1 AND (%s) IS NOT TRUE', parent || '_default', column_name, unread)
+        USING before_at;
+    RETURN false;
 END $function$
 ;
 GRANT EXECUTE ON ROUTINE spine.partition_prune TO ${app};
