@@ -268,6 +268,7 @@ CREATE TABLE secrets.secret_version (
 );
 ALTER TABLE secrets.secret_version ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE INDEX secret_version_by_key ON secrets.secret_version USING btree (key_encryption_id) WHERE (wrapped_key IS NOT NULL);
+CREATE INDEX secret_version_ending ON secrets.secret_version USING btree (readable_until) WHERE (wrapped_key IS NOT NULL);
 CREATE POLICY tenant ON secrets.secret_version FOR ALL TO ${app} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 GRANT INSERT, SELECT, UPDATE (sealed, wrapped_key, key_encryption_id, readable_until, destroyed_at) ON secrets.secret_version TO ${app};
 
@@ -398,10 +399,10 @@ CREATE TABLE spine.outbox (
     CONSTRAINT outbox_pkey PRIMARY KEY (xid, id, at)
 ) PARTITION BY RANGE (at);
 ALTER TABLE spine.outbox ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY relay ON spine.outbox FOR SELECT TO ${relay} USING (true);
+CREATE POLICY relay ON spine.outbox FOR ALL TO ${relay} USING (true);
 CREATE POLICY tenant ON spine.outbox FOR ALL TO ${app} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
-GRANT INSERT ON spine.outbox TO ${app};
-GRANT SELECT ON spine.outbox TO ${relay};
+GRANT DELETE, SELECT ON spine.outbox TO ${relay};
+GRANT INSERT, SELECT (xid, id, at) ON spine.outbox TO ${app};
 
 CREATE TABLE spine.parked_event (
     consumer text NOT NULL,
@@ -423,6 +424,7 @@ CREATE TABLE spine.sequencer (
     last_at timestamp with time zone NOT NULL DEFAULT '-infinity'::timestamp with time zone,
     done_xid xid8 NOT NULL DEFAULT '0'::xid8,
     done_id uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000'::uuid,
+    cluster bigint NOT NULL,
     CONSTRAINT sequencer_pkey PRIMARY KEY (singleton),
     CONSTRAINT sequencer_singleton_check CHECK (singleton)
 );

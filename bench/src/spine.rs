@@ -56,7 +56,7 @@ impl Spine {
     /// Makes logins, database and schema.
     pub async fn open(admin: &Config) -> Result<Self> {
         let password = Secret::new(String::from_utf8(admin.get_password().unwrap_or_default().to_vec())?);
-        login::init(&Target::plain(admin.clone()).connect().await?, NAME, NAME, &password).await?;
+        login::init(&Target::plain(admin.clone()).connect().await?, NAME, NAME, |_| password.clone()).await?;
         let target = |login: Login| {
             let mut config = admin.clone();
             config.dbname(NAME).user(login.role_name(NAME));

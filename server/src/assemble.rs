@@ -5,7 +5,7 @@ use std::sync::Arc;
 use audit::Audit;
 use authz::{ActionInfo, Decider};
 use db::migrate::MigrationSet;
-use db::{Db, EventInfo, Nudges, Pool, SettingInfo, Settings};
+use db::{Db, EventInfo, Internal, Nudges, Pool, SettingInfo, Settings};
 use domain::Domain;
 use events::Feed;
 use iam::{Iam, RoleDecider};
@@ -16,7 +16,36 @@ use web::Endpoint;
 use crate::system::{self, System};
 use crate::{Failure, contracts};
 
-/// Everything a role may need, built over one pool of the `app` login.
+/// What every role stands on, whichever login it connects with.
+#[derive(Clone)]
+pub struct Base {
+    pub pool: Pool,
+    pub clock: Arc<dyn Clock>,
+    pub ids: IdMaker,
+    pub nudges: Nudges,
+    pub settings: Settings,
+    pub feed: Feed,
+    /// Check every transaction against the tables it wrote: for test servers.
+    pub backstop: bool,
+}
+
+impl Base {
+    /// Touches no database.
+    pub fn new(pool: Pool, settings: Settings, backstop: bool) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let ids = IdMaker::new(Arc::clone(&clock), Arc::new(SystemEntropy));
+        let nudges = Nudges::default();
+        let reader = Internal::new(pool.clone(), "events.feed", backstop);
+        let feed = Feed::new(reader, nudges.clone(), settings.clone());
+        Self { pool, clock, ids, nudges, settings, feed, backstop }
+    }
+
+    pub fn internal(&self, worker: &'static str) -> Internal {
+        Internal::new(self.pool.clone(), worker, self.backstop)
+    }
+}
+
+/// The domains, built over the pool of the `app` login.
 pub struct App {
     pub db: Db,
     pub feed: Feed,
@@ -27,30 +56,22 @@ pub struct App {
     pub domains: Vec<Domain>,
 }
 
-/// What the app is built from.
+/// What the app is built from, beside the base.
 pub struct Parts {
-    pub pool: Pool,
-    pub settings: Settings,
-    pub nudges: Nudges,
     /// The keys that protect secrets.
     pub keys: Arc<Keyring>,
     /// Are replies to the public sent over TLS?
     pub tls: bool,
     pub stop: tokio_util::sync::CancellationToken,
-    /// Check every transaction against the tables it wrote: for test servers.
-    pub backstop: bool,
 }
 
 impl App {
-    /// Touches no database: also builds the contracts.
-    pub fn new(parts: Parts) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    /// `base` is over the `app` login. Touches no database: also builds the contracts.
+    pub fn new(base: Base, parts: Parts) -> Self {
+        let Base { pool, clock, ids, nudges, settings, feed, backstop } = base;
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
-        let ids = IdMaker::new(Arc::clone(&clock), Arc::clone(&entropy));
-        let make = if parts.backstop { Db::with_backstop } else { Db::new };
-        let db = make(parts.pool, Arc::clone(&clock), ids, parts.nudges);
-        let settings = parts.settings;
-        let feed = Feed::new(db.internal("events.feed"), db.nudges().clone(), settings.clone());
+        let make = if backstop { Db::with_backstop } else { Db::new };
+        let db = make(pool, Arc::clone(&clock), ids, nudges);
         let decider: Arc<dyn Decider> = Arc::new(decider());
         let iam = Iam::new(
             db.clone(),

@@ -54,7 +54,7 @@ pub async fn command(command: AuditCommand) -> Result<(), Failure> {
 async fn export(arguments: ExportArguments) -> Result<(), Failure> {
     let failed = |error: audit::ExportFailure| Failure::new(error.to_string());
     let database = arguments.installation.database()?;
-    database.check().await?;
+    database.check(&[Login::App, Login::Reader]).await?;
     audit::record_export(&recorder(&database)?).await.map_err(failed)?;
     let reader = Internal::new(database.pool(Login::Reader, 1)?, "audit export", false);
     let exported = audit::export(&reader, &arguments.out).await.map_err(failed)?;

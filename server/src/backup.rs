@@ -4,8 +4,9 @@
 //! open what is in it, and a manifest with checksums and the place in the event and audit logs it is as of. It is
 //! checked before it is called done, and again before it is restored. Whoever holds it holds every key: keep it like one.
 //!
-//! A restore goes onto an empty data directory only; it never overwrites. It reports what it found, what the backup
-//! could not contain (everything after its moment), and how long it took.
+//! A restore goes into an empty data directory, or onto a PostgreSQL that has no database of that name; it never
+//! overwrites. It reports what it found, what the backup could not contain (everything after its moment), and how long
+//! it took.
 
 mod dump;
 mod manifest;
@@ -14,13 +15,13 @@ mod restore;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use db::Login;
 use postgres_server::Binaries;
 
 use crate::database::Database;
-use crate::embedded::binaries;
+use crate::embedded::{binaries, client_programs};
+use crate::files::PRIVATE;
 use crate::installation::Installation;
-use crate::{Failure, terminal};
+use crate::{Failure, node_tls, terminal};
 use manifest::Manifest;
 
 pub use restore::{RestoreArguments, restore};
@@ -40,8 +41,18 @@ pub fn refuse_unfinished(data_dir: &Path) -> Result<(), Failure> {
         data_dir.display()
     )))
 }
-/// What an embedded data directory keeps outside the database and cannot do without.
-const KEY_FILES: [&str; 5] = ["operator.key", "tenant.key", "audit.vkey", "secrets.key", "database.password"];
+/// What an embedded data directory keeps outside the database and cannot do without, with the modes it has there. The
+/// logins' passwords are not among it: a start gives the logins new ones.
+const KEY_FILES: [(&str, u32); 5] = [
+    ("operator.key", PRIVATE),
+    ("tenant.key", PRIVATE),
+    ("audit.vkey", 0o644),
+    (SECRETS_KEY, PRIVATE),
+    (SECRETS_KEY_OLD, PRIVATE),
+];
+const SECRETS_KEY: &str = "secrets.key";
+/// The key before it, as long as something may be wrapped with it.
+const SECRETS_KEY_OLD: &str = "secrets.key.old";
 
 #[derive(Args)]
 pub struct BackupArguments {
@@ -66,7 +77,7 @@ pub async fn backup(arguments: BackupArguments) -> Result<(), Failure> {
     let data_dir = arguments.installation.data_dir()?;
     let programs = match &data_dir {
         Some(data_dir) => binaries(data_dir, arguments.postgres_dir).await?,
-        None => Binaries::find(arguments.postgres_dir.as_deref()).await?,
+        None => client_programs(arguments.postgres_dir).await?,
     };
     let part = arguments.out.with_added_extension("part");
     let _ = std::fs::remove_dir_all(&part);
@@ -95,8 +106,7 @@ async fn make(
     directory: &Path,
 ) -> Result<Manifest, Failure> {
     create_private(directory)?;
-    let target = database.target(Login::Backup);
-    let facts = dump::dump(&target, programs, &directory.join(DUMP)).await?;
+    let facts = dump::dump(database, programs, &directory.join(DUMP)).await?;
     if let Some(data_dir) = keys_from {
         create_private(&directory.join(KEYS))?;
         copy_keys(data_dir, &directory.join(KEYS))?;
@@ -109,15 +119,26 @@ async fn make(
 
 /// Copies the key files that are there.
 fn copy_keys(from: &Path, to: &Path) -> Result<(), Failure> {
-    for name in KEY_FILES {
-        let (source, copy) = (from.join(name), to.join(name));
-        if source.exists() {
-            let text = std::fs::read(&source)
-                .map_err(|error| Failure::new(format!("{}: {error}", source.display())))?;
-            crate::files::write_private_bytes(&copy, &text)?;
-        }
+    for (name, mode) in KEY_FILES {
+        copy_key(&from.join(name), &to.join(name), mode)?;
+    }
+    for name in node_tls::FILES {
+        let name = Path::new(node_tls::DIRECTORY).join(name);
+        copy_key(&from.join(&name), &to.join(&name), PRIVATE)?;
     }
     Ok(())
+}
+
+/// Copies one, if it is there.
+fn copy_key(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
+    if !from.exists() {
+        return Ok(());
+    }
+    let bytes = std::fs::read(from).map_err(|error| Failure::new(format!("{}: {error}", from.display())))?;
+    if let Some(parent) = to.parent().filter(|parent| !parent.exists()) {
+        create_private(parent)?;
+    }
+    crate::files::write_with_mode(to, &bytes, mode)
 }
 
 fn create_private(path: &Path) -> Result<(), Failure> {

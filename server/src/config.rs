@@ -10,13 +10,16 @@ use db::Target;
 use schemars::JsonSchema;
 use secrets::{Keyring, MissingKey};
 use serde::Deserialize;
-use types::{Secret, SystemEntropy};
+use types::{Clock as _, Secret, SystemClock, SystemEntropy};
 
 use crate::database::Database;
+use crate::passwords::{Passwords, read_secret};
+use crate::roles::{self, Role};
 use crate::telemetry::{LogFormat, TelemetryConfig};
 use crate::{Failure, terminal};
 
 mod nats;
+mod tls;
 
 pub use nats::NatsConfig;
 
@@ -70,8 +73,9 @@ pub struct DatabaseConfig {
     /// Logins are called `<prefix>_app`, `<prefix>_owner`, …
     #[serde(default = "default_name")]
     pub login_prefix: String,
-    /// File with the logins' password.
-    pub password_file: PathBuf,
+    /// Directory with the logins' passwords: `app.password`, `relay.password`, `sealer.password`, … A process needs
+    /// only those of the roles it runs.
+    pub password_dir: PathBuf,
     /// Certificate authority of the server, PEM. Turns TLS on.
     pub tls_ca: Option<PathBuf>,
     /// Connections of each pool.
@@ -188,14 +192,23 @@ impl Config {
     }
 
     pub fn database(&self) -> Result<Database, Failure> {
-        let password = secret_from_file(&self.database.password_file)?;
         let mut config = tokio_postgres::Config::new();
         config.host(&self.database.host).port(self.database.port).dbname(&self.database.name);
         let target = Target { config, tls: self.database_tls()? };
-        Ok(Database::new(target, &self.database.login_prefix, password))
+        let passwords = Passwords::at(&self.database.password_dir);
+        let database = Database::new(target, &self.database.login_prefix, passwords);
+        Ok(database.trusting(self.database.tls_ca.clone()))
     }
 
-    pub fn database_tls(&self) -> Result<Option<rustls::ClientConfig>, Failure> {
+    /// The way in for who makes logins and databases, by the URL given to a command.
+    pub fn admin(&self, url: &str) -> Result<Target, Failure> {
+        let config = url
+            .parse()
+            .map_err(|error| Failure::new(format!("--admin-url is not a PostgreSQL URL: {error}")))?;
+        Ok(Target { config, tls: self.database_tls()? })
+    }
+
+    fn database_tls(&self) -> Result<Option<rustls::ClientConfig>, Failure> {
         let Some(path) = &self.database.tls_ca else {
             if self.mode == Mode::Production && !self.database.host.starts_with('/') {
                 return Err(Failure::new(
@@ -221,13 +234,13 @@ fn trust(path: &Path) -> Result<rustls::ClientConfig, Failure> {
 }
 
 fn secret_from_file(path: &Path) -> Result<Secret, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    read_secret(path).map_err(|error| {
         Failure::new(format!("the password file {} cannot be read: {error}", path.display()))
-    })?;
-    Ok(Secret::new(text.trim().to_owned()))
+    })
 }
 
-/// Reads and checks a file; `GPUAAS_<SECTION>__<KEY>` in the environment overrides single values.
+/// Reads and checks a file; `GPUAAS_<SECTION>__<KEY>` in the environment overrides single values, and so does
+/// `GPUAAS_<KEY>` for what is in no section.
 pub fn load(path: &Path) -> Result<Config, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::new(format!("the configuration {} cannot be read: {error}", path.display()))
@@ -236,8 +249,14 @@ pub fn load(path: &Path) -> Result<Config, Failure> {
         .parse()
         .map_err(|error| Failure::new(format!("{} is not valid TOML: {error}", path.display())))?;
     for (name, value) in std::env::vars() {
-        if let Some((section, key)) = name.strip_prefix("GPUAAS_").and_then(|rest| rest.split_once("__")) {
-            override_value(&mut table, &section.to_lowercase(), &key.to_lowercase(), value);
+        let Some(name) = name.strip_prefix("GPUAAS_").map(str::to_lowercase) else { continue };
+        match name.split_once("__") {
+            Some((section, key)) => override_value(&mut table, section, key, value),
+            None if OUTSIDE_SECTIONS.contains(&name.as_str()) => {
+                table.insert(name, value_of(value));
+            }
+            // Another of our variables, which has nothing to do with the file.
+            None => {}
         }
     }
     table.try_into().map_err(|error| {
@@ -245,11 +264,17 @@ pub fn load(path: &Path) -> Result<Config, Failure> {
     })
 }
 
+/// Keys that stand before the first section.
+const OUTSIDE_SECTIONS: [&str; 2] = ["mode", "drain_seconds"];
+
+fn value_of(text: String) -> toml::Value {
+    text.parse::<i64>().map(toml::Value::Integer).unwrap_or(toml::Value::String(text))
+}
+
 fn override_value(table: &mut toml::Table, section: &str, key: &str, text: String) {
-    let value = text.parse::<i64>().map(toml::Value::Integer).unwrap_or(toml::Value::String(text));
     let entry = table.entry(section.to_owned()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
     if let Some(section) = entry.as_table_mut() {
-        section.insert(key.to_owned(), value);
+        section.insert(key.to_owned(), value_of(text));
     }
 }
 
@@ -261,6 +286,9 @@ pub enum ConfigCommand {
     Check {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
+        /// Roles that will run here, separated by commas: their passwords are looked for as well
+        #[arg(long, value_delimiter = ',', value_name = "ROLE")]
+        role: Vec<Role>,
     },
 }
 
@@ -270,13 +298,18 @@ pub fn command(command: ConfigCommand) -> Result<(), Failure> {
             let schema = schemars::schema_for!(Config);
             terminal::say(&serde_json::to_string_pretty(&schema).unwrap_or_default());
         }
-        ConfigCommand::Check { config } => {
+        ConfigCommand::Check { config, role } => {
             let loaded = load(&config)?;
-            loaded.database()?;
+            let database = loaded.database()?;
+            for login in roles::logins(&role) {
+                database.target(login)?;
+            }
             loaded.nats()?;
             loaded.telemetry.check()?;
             loaded.secret_keys()?;
-            terminal::say(&format!("{} is valid.", config.display()));
+            let notes = loaded.check_certificates(SystemClock.now())?;
+            let notes: String = notes.iter().map(|note| format!("\n{note}")).collect();
+            terminal::say(&format!("{} is valid.{notes}", config.display()));
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::assemble::{App, Parts};
+use crate::assemble::{App, Base, Parts};
 use crate::{Failure, VERSION};
 
 /// An app over a pool that is never used: only its declarations are read.
@@ -16,15 +16,9 @@ pub fn described() -> Result<App, Failure> {
     // fixed: no connection is ever opened
     let options = PoolOptions { connections_max: 1, waiting_max: 1, wait_timeout: std::time::Duration::ZERO };
     let pool = Pool::new(Target::plain(tokio_postgres::Config::new()), options)?;
-    Ok(App::new(Parts {
-        pool,
-        settings: db::Settings::default(),
-        nudges: db::Nudges::default(),
-        keys: Arc::new(secrets::Keyring::empty()),
-        tls: false,
-        stop: CancellationToken::new(),
-        backstop: false,
-    }))
+    let base = Base::new(pool, db::Settings::default(), false);
+    let keys = Arc::new(secrets::Keyring::empty());
+    Ok(App::new(base, Parts { keys, tls: false, stop: CancellationToken::new() }))
 }
 
 pub fn openapi(app: &App) -> Result<Value, Failure> {

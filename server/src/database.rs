@@ -1,21 +1,23 @@
 //! The way to PostgreSQL for every login, and `gpuaasd db`.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
 use db::{Login, Pool, PoolOptions, Target, login, migrate};
-use tokio_postgres::Config;
-use types::Secret;
 
+use crate::passwords::Passwords;
 use crate::{Failure, assemble, terminal};
 
 /// An installation's database: where it is, and how its logins are called.
 #[derive(Clone)]
 pub struct Database {
     target: Target,
+    /// The authority that the server's certificate must come from, for PostgreSQL's own programs.
+    tls_ca: Option<PathBuf>,
     prefix: String,
-    password: Secret,
+    passwords: Passwords,
 }
 
 // fixed: how long a database host may take to answer a connection attempt
@@ -27,8 +29,23 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Database {
     /// `target` names host and database; user and password are set per login.
-    pub fn new(target: Target, prefix: impl Into<String>, password: Secret) -> Self {
-        Self { target, prefix: prefix.into(), password }
+    pub fn new(target: Target, prefix: impl Into<String>, passwords: Passwords) -> Self {
+        Self { target, tls_ca: None, prefix: prefix.into(), passwords }
+    }
+
+    /// The same, reached over TLS: `target` trusts the authority in this file, and so should others.
+    #[must_use]
+    pub fn trusting(mut self, tls_ca: Option<PathBuf>) -> Self {
+        self.tls_ca = tls_ca;
+        self
+    }
+
+    /// Another database of the same server and logins.
+    #[must_use]
+    pub fn beside(&self, name: &str) -> Self {
+        let mut other = self.clone();
+        other.target.config.dbname(name);
+        other
     }
 
     /// The database's own name.
@@ -36,38 +53,53 @@ impl Database {
         self.target.config.get_dbname().unwrap_or("gpuaas")
     }
 
-    pub fn target(&self, login: Login) -> Target {
+    pub fn tls_ca(&self) -> Option<&Path> {
+        self.tls_ca.as_deref()
+    }
+
+    pub fn target(&self, login: Login) -> Result<Target, Failure> {
         let mut target = self.target.clone();
-        target.config.user(login.role_name(&self.prefix)).password(self.password.expose());
+        target.config.user(login.role_name(&self.prefix)).password(self.passwords.of(login)?.expose());
         // A host that vanishes without a word is given up in seconds, not in the quarter of an hour the kernel would take.
         target.config.connect_timeout(CONNECT_TIMEOUT).tcp_user_timeout(SILENCE);
         target.config.keepalives_idle(SILENCE).keepalives_interval(CONNECT_TIMEOUT).keepalives_retries(3);
         target.config.application_name(format!("gpuaasd {}", login.suffix()));
-        target
+        Ok(target)
     }
 
     /// A pool whose queue is sixteen callers per connection: more would only wait to time out.
     pub fn pool(&self, login: Login, connections_max: usize) -> Result<Pool, Failure> {
         let options =
             PoolOptions { connections_max, waiting_max: connections_max * 16, wait_timeout: WAIT_TIMEOUT };
-        Ok(Pool::new(self.target(login), options)?)
+        Ok(Pool::new(self.target(login)?, options)?)
     }
 
     /// Makes logins and database where they are missing.
     pub async fn init(&self, admin: &Target) -> Result<(), Failure> {
+        let mut passwords = HashMap::new();
+        for login in Login::ALL {
+            passwords.insert(login, self.passwords.of(login)?);
+        }
         let client = admin.connect().await?;
-        Ok(login::init(&client, &self.prefix, self.name(), &self.password).await?)
+        Ok(login::init(&client, &self.prefix, self.name(), |login| passwords[&login].clone()).await?)
     }
 
     /// Brings the schema up to this binary's version. Returns how many migrations were applied.
     pub async fn migrate(&self) -> Result<usize, Failure> {
-        let client = self.target(Login::Owner).connect().await?;
+        let client = self.target(Login::Owner)?.connect().await?;
         Ok(migrate::run(&client, &self.prefix, &assemble::migration_sets()?).await?)
     }
 
     /// Refuses to serve with a login that tenants' walls do not bind, or on a schema that does not fit.
-    pub async fn check(&self) -> Result<(), Failure> {
-        let client = self.target(Login::App).connect().await?;
+    pub async fn check(&self, logins: &[Login]) -> Result<(), Failure> {
+        for login in logins {
+            self.check_as(*login).await?;
+        }
+        Ok(())
+    }
+
+    async fn check_as(&self, login: Login) -> Result<(), Failure> {
+        let client = self.target(login)?.connect().await?;
         login::assert_confined(&client).await?;
         match migrate::pending_side_by_side(&client, &assemble::migration_sets()?).await? {
             Some(0) => Ok(()),
@@ -104,10 +136,7 @@ pub async fn command(command: DbCommand) -> Result<(), Failure> {
     let config = crate::config::load(&config)?;
     let database = config.database()?;
     if let Some(url) = admin_url {
-        let admin: Config = url
-            .parse()
-            .map_err(|error| Failure::new(format!("--admin-url is not a PostgreSQL URL: {error}")))?;
-        database.init(&Target { config: admin, tls: config.database_tls()? }).await?;
+        database.init(&config.admin(&url)?).await?;
     }
     let applied = database.migrate().await?;
     terminal::say(&format!("The database is ready; {applied} migrations were applied."));

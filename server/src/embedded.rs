@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use db::Target;
 use postgres_server::{Binaries, DataDirLock, Options, Running, SUPERUSER, Server};
-use types::{Secret, SystemEntropy};
 
 use crate::Failure;
 use crate::database::Database;
-use crate::files::write_private;
+use crate::passwords::Passwords;
 
 /// The data directory a command works on: the named one, or the default of whoever runs it.
 pub fn data_directory(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
@@ -39,6 +38,7 @@ pub async fn open_database(
     postgres_dir: Option<PathBuf>,
 ) -> Result<Opened, Failure> {
     if let Some(url) = url {
+        passwords_in(data_dir).make_missing()?;
         let (database, admin) = named_database(data_dir, &url)?;
         return Ok((database, admin, None));
     }
@@ -47,10 +47,11 @@ pub async fn open_database(
         Server::start(lock, Options { binaries, settings: server_settings(), durable: true }).await?;
     let mut config = tokio_postgres::Config::new();
     config.host_path(server.socket_dir()).port(server.port()).dbname("gpuaas");
-    let password = server.password().clone();
+    let passwords = passwords_in(data_dir);
+    passwords.make_missing()?;
     let mut admin = config.clone();
-    admin.user(SUPERUSER).password(password.expose()).dbname("postgres");
-    Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin), Some(server)))
+    admin.user(SUPERUSER).password(server.password().expose()).dbname("postgres");
+    Ok((Database::new(Target::plain(config), "gpuaas", passwords), Target::plain(admin), Some(server)))
 }
 
 /// The database on a PostgreSQL that was named, and the way in for who makes it.
@@ -60,8 +61,7 @@ pub fn named_database(data_dir: &Path, url: &str) -> Result<(Database, Target), 
         .map_err(|error| Failure::new(format!("DATABASE_URL is not a PostgreSQL URL: {error}")))?;
     let mut config = admin.clone();
     config.dbname("gpuaas");
-    let password = kept_password(&data_dir.join("database.password"))?;
-    Ok((Database::new(Target::plain(config), "gpuaas", password), Target::plain(admin)))
+    Ok((Database::new(Target::plain(config), "gpuaas", passwords_in(data_dir)), Target::plain(admin)))
 }
 
 /// The PostgreSQL of a release: `lib/gpuaas/postgres` beside the `bin` directory this program is in.
@@ -78,15 +78,9 @@ fn server_settings() -> Vec<(String, String)> {
         .to_vec()
 }
 
-fn kept_password(path: &Path) -> Result<Secret, Failure> {
-    if let Ok(text) = std::fs::read_to_string(path) {
-        return Ok(Secret::new(text.trim().to_owned()));
-    }
-    let mut bytes = [0u8; 24];
-    types::Entropy::fill(&SystemEntropy, &mut bytes);
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    write_private(path, &text)?;
-    Ok(Secret::new(text))
+/// Where `up` keeps the passwords of the logins it makes.
+fn passwords_in(data_dir: &Path) -> Passwords {
+    Passwords::at(data_dir.join("passwords"))
 }
 
 /// The programs of a PostgreSQL that fits the data directory's cluster.
@@ -98,10 +92,16 @@ pub async fn binaries(data_dir: &Path, postgres_dir: Option<PathBuf>) -> Result<
     Ok(Binaries::for_cluster(data_dir, &candidates)?)
 }
 
+/// The programs to use on a PostgreSQL elsewhere: those that were named, else installed ones, else those of the release.
+pub async fn client_programs(postgres_dir: Option<PathBuf>) -> Result<Binaries, Failure> {
+    let packaged = if Binaries::installed().await.is_empty() { packaged_postgres() } else { None };
+    Ok(Binaries::find(postgres_dir.or(packaged).as_deref()).await?)
+}
+
 /// The database of a `gpuaasd up` that is running on the data directory.
 pub fn running_database(data_dir: &Path) -> Result<Database, Failure> {
     let running = Running::at(data_dir)?;
     let mut config = tokio_postgres::Config::new();
     config.host_path(running.socket_dir()).port(running.port()).dbname("gpuaas");
-    Ok(Database::new(Target::plain(config), "gpuaas", running.password().clone()))
+    Ok(Database::new(Target::plain(config), "gpuaas", passwords_in(data_dir)))
 }

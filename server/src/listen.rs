@@ -188,10 +188,16 @@ pub fn tls_from_files(
     Ok(Arc::new(config))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    CertificateDer::pem_file_iter(path).and_then(|certificates| certificates.collect()).map_err(|error| {
+/// The certificates in a PEM file; at least one.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    let found = found.map_err(|error| {
         Failure::new(format!("the certificates in {} cannot be read: {error}", path.display()))
-    })
+    })?;
+    if found.is_empty() {
+        return Err(Failure::new(format!("{} holds no certificate", path.display())));
+    }
+    Ok(found)
 }
 
 /// The certificate authorities in a PEM file.

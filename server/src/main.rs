@@ -18,9 +18,11 @@ mod installation;
 mod listen;
 mod node_tls;
 mod operator;
+mod passwords;
 mod process;
 mod roles;
 mod run;
+mod secret_keys;
 mod system;
 mod telemetry;
 mod terminal;
@@ -67,6 +69,9 @@ enum Command {
     /// Take the audit log out, or check one that was taken out
     #[command(subcommand)]
     Audit(audit_log::AuditCommand),
+    /// Change the key that protects secrets
+    #[command(subcommand)]
+    Secrets(secret_keys::SecretsCommand),
     /// Check or explain configuration files
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -96,14 +101,24 @@ fn main() -> ExitCode {
             Command::Restore(arguments) => Box::pin(backup::restore(arguments)).await,
             Command::Db(command) => database::command(command).await,
             Command::Audit(command) => Box::pin(audit_log::command(command)).await,
+            Command::Secrets(command) => Box::pin(secret_keys::command(command)).await,
             Command::Config(command) => config::command(command),
             Command::Contracts { out } => contracts::write(&out),
         }
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => terminal::fail(&failure.to_string()),
+        Err(failure) => terminal::fail(&with_remedy(failure.to_string())),
     }
+}
+
+/// A full disk can stop any of a hundred writes, each with its own words: what to do about it is said here, once.
+fn with_remedy(mut text: String) -> String {
+    const FULL: &str = "The disk is full: free some space, then start again.";
+    if text.contains("No space left on device") && !text.contains(FULL) {
+        text = format!("{}. {FULL}", text.trim_end_matches('.'));
+    }
+    text
 }
 
 /// Why a command could not do its work, in words for the person who typed it: what happened, why, what to do.

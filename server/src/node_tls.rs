@@ -14,9 +14,14 @@ use crate::Failure;
 use crate::files::write_private;
 use crate::listen::tls_from_files;
 
+/// Where `up` keeps them, in its data directory.
+pub const DIRECTORY: &str = "node-tls";
+/// What is kept, the last one last: its presence means that all are there.
+pub const FILES: [&str; 4] = ["ca.pem", "ca.key", "server.pem", "server.key"];
+
 /// TLS for the node listener from `directory`, made there if it is missing.
 pub fn at(directory: &Path, address: IpAddr) -> Result<Arc<rustls::ServerConfig>, Failure> {
-    let [ca, certificate, key] = ["ca.pem", "server.pem", "server.key"].map(|name| directory.join(name));
+    let [ca, ca_key, certificate, key] = FILES.map(|name| directory.join(name));
     if !key.exists() {
         std::fs::create_dir_all(directory)
             .map_err(|error| Failure::new(format!("{} cannot be made: {error}", directory.display())))?;
@@ -24,9 +29,8 @@ pub fn at(directory: &Path, address: IpAddr) -> Result<Arc<rustls::ServerConfig>
             Failure::new(format!("the node listener's certificate cannot be made: {error}"))
         })?;
         write_private(&ca, &made.ca)?;
-        write_private(&directory.join("ca.key"), &made.ca_key)?;
+        write_private(&ca_key, &made.ca_key)?;
         write_private(&certificate, &made.certificate)?;
-        // Last: its presence means that all are there.
         write_private(&key, &made.key)?;
     }
     tls_from_files(&certificate, &key, Some(&ca))

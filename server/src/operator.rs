@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Subcommand;
+use db::Login;
 use iam::SeededKey;
 
+use crate::assemble::App;
 use crate::files::write_private;
 use crate::installation::Installation;
-use crate::process::{Process, ProcessOptions};
+use crate::process::app_for_command;
 use crate::{Failure, terminal};
 
 #[derive(Subcommand)]
@@ -36,15 +38,15 @@ pub enum OperatorCommand {
 pub async fn command(command: OperatorCommand) -> Result<(), Failure> {
     match command {
         OperatorCommand::SignInLink { installation, url } => {
-            let process = open(&installation).await?;
-            let operator = process.app.iam.seed_operator().await?;
-            let link = process.app.iam.sign_in_link(operator, url.trim_end_matches('/')).await?;
+            let app = open(&installation).await?;
+            let operator = app.iam.seed_operator().await?;
+            let link = app.iam.sign_in_link(operator, url.trim_end_matches('/')).await?;
             terminal::say(&link);
         }
         OperatorCommand::Key { installation, out, name } => {
-            let process = open(&installation).await?;
-            process.app.iam.seed_operator().await?;
-            let key = process.app.iam.seed_key(SeededKey::Operator, &name).await?;
+            let app = open(&installation).await?;
+            app.iam.seed_operator().await?;
+            let key = app.iam.seed_key(SeededKey::Operator, &name).await?;
             write_private(&out, key.expose())?;
             terminal::say(&format!("The key is in {}.", out.display()));
         }
@@ -52,11 +54,8 @@ pub async fn command(command: OperatorCommand) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn open(installation: &Installation) -> Result<Process, Failure> {
+async fn open(installation: &Installation) -> Result<Arc<App>, Failure> {
     let database = installation.database()?;
-    database.check().await?;
-    let settings = db::Settings::default();
-    let keys = Arc::new(secrets::Keyring::empty());
-    Process::start(ProcessOptions { database, connections: 1, keys, tls: false, backstop: false, settings })
-        .await
+    database.check(&[Login::App]).await?;
+    app_for_command(database, secrets::Keyring::empty()).await
 }

@@ -1,28 +1,30 @@
 //! One running process: its app, its pools, its tasks, and its end.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use db::{Bridge, Login, Nudges, Pool, Settings, Target};
+use db::{Bridge, Internal, Login, Pool, Settings, Target};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::Failure;
-use crate::assemble::{App, Parts};
+use crate::assemble::{App, Base, Parts};
 use crate::database::Database;
 use crate::health::Health;
 
 /// What roles run on.
 pub struct Process {
-    pub app: Arc<App>,
-    /// Of the `relay` login: outbox and log.
-    pub relay_pool: Pool,
-    /// Of the `sealer` login: audit entries and the Merkle log.
-    pub sealer_pool: Pool,
-    /// Is every transaction checked against what it wrote?
-    pub backstop: bool,
+    pub base: Base,
+    /// Only in a process that connects as `app`.
+    app: Option<Arc<App>>,
+    pools: HashMap<Login, Pool>,
+    /// Where the base's pool connects to, and as whom.
+    target: Target,
+    database: Database,
+    base_login: Login,
     /// Are replies to the public sent over TLS?
     pub tls: bool,
     pub stop: CancellationToken,
@@ -42,6 +44,8 @@ impl types::Kind for Replica {
 /// How a process is made.
 pub struct ProcessOptions {
     pub database: Database,
+    /// Whom it connects as.
+    pub logins: Vec<Login>,
     /// Connections for requests and flows; the workers' own pools are small and come on top.
     pub connections: usize,
     /// The keys that protect secrets.
@@ -51,41 +55,62 @@ pub struct ProcessOptions {
     pub settings: Settings,
 }
 
-/// Connections of the relay: the sequencer's, one for the relay's place in the log, one for whoever reads the log.
-const RELAY_CONNECTIONS: usize = 3;
+/// Connections of the relay: the sequencer's, one for the relay's place in the log, one for whoever reads the log, one
+/// for settings and health.
+const RELAY_CONNECTIONS: usize = 4;
 /// Connections of the sealer: its own, and one for the copy elsewhere.
 const SEALER_CONNECTIONS: usize = 2;
 
 impl Process {
     pub async fn start(options: ProcessOptions) -> Result<Self, Failure> {
         let stop = CancellationToken::new();
-        let nudges = Nudges::default();
-        let pool = options.database.pool(Login::App, options.connections)?;
-        let relay_pool = options.database.pool(Login::Relay, RELAY_CONNECTIONS)?;
-        let sealer_pool = options.database.pool(Login::Sealer, SEALER_CONNECTIONS)?;
-        let app = Arc::new(App::new(Parts {
-            pool,
-            settings: options.settings,
-            nudges,
-            keys: options.keys,
-            tls: options.tls,
-            stop: stop.clone(),
-            backstop: options.backstop,
-        }));
-        app.settings.renew(&app.db.internal("settings")).await?;
-        app.feed.start().await?;
-        let (backstop, tls) = (options.backstop, options.tls);
+        let mut pools = HashMap::new();
+        for login in options.logins {
+            let connections = match login {
+                Login::Relay => RELAY_CONNECTIONS,
+                Login::Sealer => SEALER_CONNECTIONS,
+                _ => options.connections,
+            };
+            pools.insert(login, options.database.pool(login, connections)?);
+        }
+        let has_app = pools.contains_key(&Login::App);
+        let base_login = if has_app { Some(Login::App) } else { pools.keys().next().copied() };
+        let base_login = base_login.ok_or_else(|| Failure::new("a process without a login does nothing"))?;
+        let base = Base::new(pools[&base_login].clone(), options.settings, options.backstop);
+        base.settings.renew(&base.internal("settings")).await?;
+        base.feed.start().await?;
+        let parts = Parts { keys: options.keys, tls: options.tls, stop: stop.clone() };
+        let app = has_app.then(|| Arc::new(App::new(base.clone(), parts)));
         Ok(Self {
+            base,
             app,
-            relay_pool,
-            sealer_pool,
-            backstop,
-            tls,
+            pools,
+            target: options.database.target(base_login)?,
+            database: options.database,
+            base_login,
+            tls: options.tls,
             stop,
             signals: Signals::listen()?,
             failed: Arc::default(),
             tasks: JoinSet::new(),
         })
+    }
+
+    /// The domains.
+    pub fn app(&self) -> Result<Arc<App>, Failure> {
+        self.app.clone().ok_or_else(|| no_such_login(Login::App))
+    }
+
+    /// What says whether it is ready, on a connection of its own.
+    pub fn health(&self, roles: Vec<&'static str>) -> Result<Health, Failure> {
+        let own = self.database.pool(self.base_login, 1)?;
+        Ok(Health::new(self.base.clone(), own, self.app.is_some(), roles))
+    }
+
+    /// A worker's access under a login of this process.
+    pub fn internal(&self, login: Login, worker: &'static str) -> Result<Internal, Failure> {
+        let pool = self.pools.get(&login).ok_or_else(|| no_such_login(login))?;
+        Ok(Internal::new(pool.clone(), worker, self.base.backstop))
     }
 
     /// Runs a task until the process stops. A task that ends early, or panics, takes the process down: a role that
@@ -104,31 +129,31 @@ impl Process {
 
     /// Reads the log for everyone in this process who waits for events.
     pub fn follow_log(&mut self) {
-        let (feed, stop) = (self.app.feed.clone(), self.stop.clone());
+        let (feed, stop) = (self.base.feed.clone(), self.stop.clone());
         self.spawn("event feed", async move { feed.run(stop).await });
     }
 
     /// Hears other replicas' nudges, and tells them ours.
-    pub fn follow_replicas(&mut self, target: Target) {
-        let (nudges, settings) = (self.app.db.nudges().clone(), self.app.settings.clone());
-        let replica = self.app.db.make_id::<Replica>();
-        let bridge = Bridge::new(target, nudges, settings, *replica.as_uuid());
+    pub fn follow_replicas(&mut self) {
+        let replica: types::Id<Replica> = self.base.ids.make();
+        let (nudges, settings) = (self.base.nudges.clone(), self.base.settings.clone());
+        let bridge = Bridge::new(self.target.clone(), nudges, settings, *replica.as_uuid());
         let stop = self.stop.clone();
         self.spawn("nudge bridge", async move { bridge.run(stop).await });
     }
 
     /// Keeps settings fresh: after a nudge, and every few seconds.
     pub fn follow_settings(&mut self) {
-        let (app, stop) = (Arc::clone(&self.app), self.stop.clone());
+        let (base, stop) = (self.base.clone(), self.stop.clone());
         self.spawn("settings", async move {
-            let internal = app.db.internal("settings");
-            let mut nudge = app.db.nudges().listen(db::Topic::Setting);
+            let internal = base.internal("settings");
+            let mut nudge = base.nudges.listen(db::Topic::Setting);
             while !stop.is_cancelled() {
                 tokio::select! {
                     () = nudge.wait(SETTINGS_SWEEP) => {}
                     () = stop.cancelled() => {}
                 }
-                if let Err(error) = app.settings.renew(&internal).await {
+                if let Err(error) = base.settings.renew(&internal).await {
                     tracing::warn!(%error, "settings could not be read, the last ones stay in force");
                 }
             }
@@ -154,14 +179,31 @@ impl Process {
                 self.stop.cancel();
             }
         }
-        self.app.db.pool().close();
-        self.relay_pool.close();
-        self.sealer_pool.close();
+        self.pools.values().for_each(Pool::close);
         if self.failed.load(Ordering::SeqCst) {
             return Err(Failure::new("a part of the server failed; the log says which. Start it again"));
         }
         Ok(())
     }
+}
+
+/// The domains for one command, on a connection of its own.
+pub async fn app_for_command(database: Database, keys: secrets::Keyring) -> Result<Arc<App>, Failure> {
+    let options = ProcessOptions {
+        database,
+        logins: vec![Login::App],
+        connections: 1,
+        keys: Arc::new(keys),
+        tls: false,
+        backstop: false,
+        settings: Settings::default(),
+    };
+    Process::start(options).await?.app()
+}
+
+/// A role that asks for a login it did not name in [`Role::logins`](crate::roles::Role::logins).
+fn no_such_login(login: Login) -> Failure {
+    Failure::new(format!("no role of this process connects as {}", login.suffix()))
 }
 
 // fixed: how late a changed setting may take effect when its nudge was lost

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use db::Login;
 
-use crate::config::{self, Config, Mode};
-use crate::health::{self, Health};
-use crate::listen::{Listener, tls_from_files};
+use crate::config::{self, Config};
+use crate::health;
+use crate::listen::Listener;
 use crate::process::{Process, ProcessOptions};
 use crate::roles::{self, Role};
 use crate::{Failure, telemetry};
@@ -38,18 +37,18 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let public = if wanted.contains(&Role::Api) { Some(public_listener(&config).await?) } else { None };
     let node = match &config.node {
         Some(node) if wanted.contains(&Role::Api) => {
-            let tls = tls_from_files(&node.tls_certificate, &node.tls_key, Some(&node.client_ca))?;
-            Some(Listener::bind(node.listen, Some(tls)).await?)
+            Some(Listener::bind(node.listen, Some(node.tls()?)).await?)
         }
         _ => None,
     };
     let internal = Listener::bind(config.internal.listen, None).await?;
     let (database, nats) = (config.database()?, config.nats()?);
-    database.check().await?;
-    let listening = database.target(Login::App);
+    let logins = roles::logins(&wanted);
+    database.check(&logins).await?;
     let tls = config.public.as_ref().is_some_and(|public| public.tls_key.is_some());
     let options = ProcessOptions {
         database,
+        logins,
         connections: config.database.connections,
         keys: Arc::new(config.secret_keys()?),
         tls,
@@ -57,13 +56,15 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         settings: db::Settings::default(),
     };
     let mut process = Process::start(options).await?;
-    if config.secrets.is_some() {
-        process.app.secrets.check_keys().await?;
+    if config.secrets.is_some()
+        && let Ok(app) = process.app()
+    {
+        app.secrets.check_keys().await?;
     }
-    let health = Health::new(process.app.db.pool().clone(), wanted.iter().map(|role| role.name()).collect());
+    let health = process.health(wanted.iter().map(|role| role.name()).collect())?;
     process.follow_settings();
     process.follow_log();
-    process.follow_replicas(listening);
+    process.follow_replicas();
     if let Some(listener) = public {
         roles::api::start(&mut process, roles::api::Listeners { public: listener, node }, None)?;
     }
@@ -79,7 +80,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         roles::outbox_relay::start(&mut process, nats).await?;
     }
     if wanted.contains(&Role::PlatformWorker) {
-        roles::platform_worker::start(&mut process);
+        roles::platform_worker::start(&mut process)?;
     }
     let stop = process.stop.clone();
     process.spawn("internal listener", internal.serve(health::router(health.clone(), metrics), stop));
@@ -93,16 +94,5 @@ async fn public_listener(config: &Config) -> Result<Listener, Failure> {
     let Some(public) = &config.public else {
         return Err(Failure::new("the role api needs the section [public] with at least `listen`"));
     };
-    let tls = match (&public.tls_certificate, &public.tls_key) {
-        (Some(certificate), Some(key)) => Some(tls_from_files(certificate, key, None)?),
-        (None, None) if config.mode == Mode::Development && public.listen.ip().is_loopback() => None,
-        (None, None) => {
-            return Err(Failure::new(
-                "clients would have to speak plaintext: set public.tls_certificate and public.tls_key \
-                 (plaintext is allowed only with mode = \"development\" on a loopback address)",
-            ));
-        }
-        _ => return Err(Failure::new("public.tls_certificate and public.tls_key belong together: set both")),
-    };
-    Listener::bind(public.listen, tls).await
+    Listener::bind(public.listen, config.public_tls()?).await
 }

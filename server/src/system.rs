@@ -77,7 +77,7 @@ impl System {
             actions: vec![ActionInfo::of::<EventsRead>(), ActionInfo::of::<ParkedEventsRead>()],
             events: Vec::new(),
             errors: Vec::new(),
-            settings: Vec::new(),
+            settings: vec![crate::health::LATE_SECONDS.info()],
             projections: Vec::new(),
         }
     }

@@ -11,11 +11,9 @@ use std::time::Duration;
 use clap::Args;
 use iam::{Iam, SeededKey};
 use postgres_server::{DataDirLock, Server};
-use secrets::{Keyring, MissingKey};
 use serde::Serialize;
-use types::{Secret, SystemEntropy};
+use types::Secret;
 
-use crate::assemble::App;
 use crate::config::AuditConfig;
 use crate::embedded::{data_directory, open_database};
 use crate::files::write_private;
@@ -24,7 +22,7 @@ use crate::listen::Listener;
 use crate::process::{Process, ProcessOptions};
 use crate::roles::{self, Role};
 use crate::telemetry::{LogFormat, TelemetryConfig};
-use crate::{Failure, telemetry, terminal};
+use crate::{Failure, secret_keys, telemetry, terminal};
 
 #[derive(Args)]
 pub struct UpArguments {
@@ -116,7 +114,8 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     crate::backup::refuse_unfinished(&data_dir)?;
     let listener = Listener::bind_named(arguments.listen, None, "--listen").await?;
     let address = listener.address()?;
-    let node_tls = crate::node_tls::at(&data_dir.join("node-tls"), arguments.node_listen.ip())?;
+    let node_tls =
+        crate::node_tls::at(&data_dir.join(crate::node_tls::DIRECTORY), arguments.node_listen.ip())?;
     let node_listener = Listener::bind_named(arguments.node_listen, Some(node_tls), "--node-listen").await?;
     let node_address = node_listener.address()?;
     let (database, admin, server) =
@@ -126,11 +125,13 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     if applied > 0 {
         tracing::info!(applied, "schema migrated");
     }
-    database.check().await?;
+    let logins = roles::logins(&Role::ALL);
+    database.check(&logins).await?;
     let settings = db::Settings::with_overrides(arguments.setting.into_iter().collect());
-    let keys = Keyring::from_file(&data_dir.join("secrets.key"), MissingKey::Make, Arc::new(SystemEntropy))?;
+    let keys = secret_keys::of_data_directory(&data_dir, &database).await?;
     let options = ProcessOptions {
         database,
+        logins,
         connections: CONNECTIONS,
         keys: Arc::new(keys),
         tls: false,
@@ -138,24 +139,23 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
         settings,
     };
     let mut process = Process::start(options).await?;
-    renew_secret_keys(&process.app).await?;
+    let app = process.app()?;
+    secret_keys::renew(&app).await?;
     // Before the first rows: they belong into their own day's and month's partitions.
-    roles::platform_worker::keep_partitions(&process.app).await;
-    let seeded = process.app.iam.seed().await?;
-    let operator_key_file =
-        key_file(&process.app.iam, &data_dir, "operator.key", SeededKey::Operator).await?;
+    roles::platform_worker::keep_partitions(&app).await;
+    let seeded = app.iam.seed().await?;
+    let operator_key_file = key_file(&app.iam, &data_dir, "operator.key", SeededKey::Operator).await?;
     let tenant_key_file =
-        key_file(&process.app.iam, &data_dir, "tenant.key", SeededKey::Owner(seeded.organization)).await?;
-    let sign_in_link = process.app.iam.sign_in_link(seeded.operator, &format!("http://{address}")).await?;
-    let health =
-        Health::new(process.app.db.pool().clone(), Role::ALL.iter().map(|role| role.name()).collect());
+        key_file(&app.iam, &data_dir, "tenant.key", SeededKey::Owner(seeded.organization)).await?;
+    let sign_in_link = app.iam.sign_in_link(seeded.operator, &format!("http://{address}")).await?;
+    let health = process.health(Role::ALL.iter().map(|role| role.name()).collect())?;
     process.follow_settings();
     process.follow_log();
     let listeners = roles::api::Listeners { public: listener, node: Some(node_listener) };
     roles::api::start(&mut process, listeners, Some(health::router(health.clone(), metrics)))?;
     roles::audit_sealer::start(&mut process, &audit_config(&data_dir, arguments.audit_witness)).await?;
     roles::outbox_relay::start(&mut process, None).await?;
-    roles::platform_worker::start(&mut process);
+    roles::platform_worker::start(&mut process)?;
     let ready = Ready {
         url: format!("http://{address}"),
         node_url: format!("https://{node_address}"),
@@ -175,24 +175,6 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     let ended = supervise(process, health, server, arguments.ready_file.as_deref()).await;
     traces.flush().await;
     ended
-}
-
-/// Makes sure that the key at hand opens what is stored, and moves everything to it if it is new.
-async fn renew_secret_keys(app: &App) -> Result<(), Failure> {
-    app.secrets.check_keys().await?;
-    if !app.secrets.has_older_key() {
-        return Ok(());
-    }
-    let done = app.secrets.rewrap(&app.iam.bootstrap_context()).await?;
-    if done.unreadable.is_empty() {
-        tracing::info!(
-            rewrapped = done.rewrapped,
-            "secrets.key.old protects nothing any more and can be removed"
-        );
-    } else {
-        tracing::error!(unreadable = ?done.unreadable, "some data keys were altered and could not be moved to the new key");
-    }
-    Ok(())
 }
 
 /// Runs until stopped; a private PostgreSQL that dies takes us with it, one that we leave is stopped.

@@ -70,16 +70,18 @@ CREATE TABLE spine.log (
 -- Tenants replay their own events; what all the others do must not cost them anything.
 CREATE INDEX log_by_org ON spine.log (org_id, position);
 
--- Where the sequencer stands. Its row lock, not a lease, keeps two sequencers apart.
+-- Where the sequencer stands. An advisory lock, not a lease, keeps two sequencers apart. cluster is the PostgreSQL that
+-- done_xid was counted by: in another one it means nothing.
 CREATE TABLE spine.sequencer (
     singleton       boolean     PRIMARY KEY DEFAULT true CHECK (singleton),
     epoch           integer     NOT NULL DEFAULT 1,
     last_position   bigint      NOT NULL DEFAULT 0,
     last_at         timestamptz NOT NULL DEFAULT '-infinity',
     done_xid        xid8        NOT NULL DEFAULT '0',
-    done_id         uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000'
+    done_id         uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
+    cluster         bigint      NOT NULL
 );
-INSERT INTO spine.sequencer DEFAULT VALUES;
+INSERT INTO spine.sequencer (cluster) SELECT system_identifier FROM pg_control_system();
 
 -- A durable reader of the log: its place, and who is working for it right now.
 CREATE TABLE spine.consumer (
@@ -178,14 +180,16 @@ CALL spine.wall('spine.outbox', 'ALL', '${app}');
 CALL spine.wall('spine.log', 'SELECT', '${app}', '${reader}');
 CALL spine.wall('spine.flow', 'ALL', '${app}');
 CREATE POLICY sealer ON spine.audit_entry FOR SELECT TO ${sealer} USING (true);
-CREATE POLICY relay ON spine.outbox FOR SELECT TO ${relay} USING (true);
+CREATE POLICY relay ON spine.outbox TO ${relay} USING (true);
 CREATE POLICY relay ON spine.log TO ${relay} USING (true);
 
 -- --------------------------------------------------------------------------------------------------------- grants
 GRANT SELECT, INSERT ON spine.audit_entry TO ${app};
 GRANT SELECT ON spine.audit_entry TO ${reader}, ${sealer};
 GRANT INSERT ON spine.outbox TO ${app};
-GRANT SELECT ON spine.outbox TO ${relay};
+-- How late events are, not what they say.
+GRANT SELECT (xid, id, at) ON spine.outbox TO ${app};
+GRANT SELECT, DELETE ON spine.outbox TO ${relay};
 GRANT SELECT ON spine.log TO ${app}, ${reader};
 GRANT SELECT, INSERT ON spine.log TO ${relay};
 GRANT SELECT ON spine.sequencer TO ${app}, ${reader}, ${sealer};

@@ -66,7 +66,7 @@ impl Login {
     }
 }
 
-/// A prefix is spliced into SQL as an identifier: letters, digits and underscores only.
+/// The logins' prefix and the database's name are spliced into SQL as identifiers: letters, digits and underscores only.
 pub fn check_prefix(prefix: &str) -> Result<(), DbError> {
     let fine = !prefix.is_empty()
         && prefix.len() <= 40 // fixed: PostgreSQL cuts identifiers at 63 bytes, the suffix needs the rest
@@ -75,16 +75,19 @@ pub fn check_prefix(prefix: &str) -> Result<(), DbError> {
     if fine {
         Ok(())
     } else {
-        Err(DbError::Unexpected(format!("bad login prefix {prefix:?}: use a-z, 0-9 and _")))
+        Err(DbError::Unexpected(format!(
+            "bad name {prefix:?} for logins or a database: at most 40 of a-z, 0-9 and _"
+        )))
     }
 }
 
-/// Makes or repairs the logins and the database. `admin` must be allowed to create roles and databases.
+/// Makes or repairs the logins, each with its own password, and the database. `admin` must be allowed to create roles
+/// and databases.
 pub async fn init(
     admin: &tokio_postgres::Client,
     prefix: &str,
     database: &str,
-    password: &Secret,
+    password_of: impl Fn(Login) -> Secret,
 ) -> Result<(), DbError> {
     check_prefix(prefix)?;
     check_prefix(database)?;
@@ -95,7 +98,7 @@ pub async fn init(
         }
         let bypass = if login == Login::Backup { "BYPASSRLS" } else { "NOBYPASSRLS" };
         // The server logs failing statements with their text, so it gets a ready verifier and never the password.
-        let quoted = postgres_protocol::password::scram_sha_256(password.expose().as_bytes());
+        let quoted = postgres_protocol::password::scram_sha_256(password_of(login).expose().as_bytes());
         admin
             .batch_execute(&format!(
                 "ALTER ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE {bypass} PASSWORD '{quoted}'"

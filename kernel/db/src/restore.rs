@@ -1,19 +1,45 @@
 //! What a database needs to be told after it was copied into another PostgreSQL.
 //!
 //! The spine orders by transaction id, and those ids mean nothing in another cluster: there they start low again, so
-//! the copied rows would look as if they came from the future. After a restore everything that already had its
-//! position gets the lowest id there is and everything still waiting the next one; both are lower than any id the new
-//! cluster will give out. A new epoch tells readers that their cursors are of another history.
+//! the copied rows would look as if they came from the future. Events and audit entries are seen to by those who order
+//! them (`events::NEW_CLUSTER`, `audit::NEW_CLUSTER`); leases of workers that are no more end here.
+
+use tokio_postgres::Client;
+
+use crate::error::DbError;
+use crate::login::check_prefix;
+
+/// A server somebody wants to restore onto, before anything is changed.
+pub struct Found {
+    pub is_superuser: bool,
+    pub has_database: bool,
+}
+
+pub async fn look(admin: &Client, database: &str) -> Result<Found, DbError> {
+    let sql = "SELECT rolsuper, EXISTS (SELECT FROM pg_database WHERE datname = $1)
+               FROM pg_roles WHERE rolname = current_user";
+    let row = admin.query_one(sql, &[&database]).await?;
+    Ok(Found { is_superuser: row.get(0), has_database: row.get(1) })
+}
+
+/// Removes a database, if it is there and nobody is connected to it.
+pub async fn remove(admin: &Client, database: &str) -> Result<(), DbError> {
+    check_prefix(database)?;
+    Ok(admin.batch_execute(&format!("DROP DATABASE IF EXISTS {database}")).await?)
+}
+
+/// Gives a database its name; fails if there is one of that name.
+pub async fn rename(admin: &Client, database: &str, name: &str) -> Result<(), DbError> {
+    check_prefix(database)?;
+    check_prefix(name)?;
+    Ok(admin.batch_execute(&format!("ALTER DATABASE {database} RENAME TO {name}")).await?)
+}
 
 /// Run once, by a superuser, in the restored database, before anything else connects.
-pub const NEW_CLUSTER: &str = "
-SET session_replication_role = replica;
-DELETE FROM spine.outbox o USING spine.sequencer s WHERE (o.xid, o.id) <= (s.done_xid, s.done_id);
-UPDATE spine.outbox SET xid = '2';
-UPDATE spine.sequencer SET epoch = epoch + 1, done_xid = '1', done_id = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
-UPDATE spine.consumer SET lease_until = '-infinity';
-UPDATE spine.flow SET lease_until = '-infinity' WHERE done_at IS NULL;
-RESET session_replication_role;";
+pub const NEW_CLUSTER: [&str; 2] = [
+    "UPDATE spine.consumer SET lease_until = '-infinity'",
+    "UPDATE spine.flow SET lease_until = '-infinity' WHERE done_at IS NULL",
+];
 
 /// What a backup is as of: the exported snapshot, the time, the server, the last position, the number of audit entries.
 pub const SNAPSHOT_FACTS: &str = "

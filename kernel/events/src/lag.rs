@@ -29,12 +29,15 @@ pub async fn lags(internal: &Internal) -> Result<Vec<Lag>, DbError> {
     Ok(rows.iter().map(lag).collect())
 }
 
+/// When the oldest event that waits for its position was written.
+pub async fn oldest_waiting(internal: &Internal) -> Result<Option<Timestamp>, DbError> {
+    Ok(internal.query_opt(store::OUTBOX_OLDEST_WAITING, &[]).await?.map(|row| row.get(0)))
+}
+
 /// Sets the gauges. Needs the login that may read the outbox.
 pub async fn measure(internal: &Internal, clock: &dyn Clock, settings: &Settings) -> Result<(), DbError> {
     let now = clock.now();
-    let oldest: Option<Timestamp> =
-        internal.query_opt(store::OUTBOX_OLDEST_WAITING, &[]).await?.map(|row| row.get(0));
-    metrics::gauge!("gpuaas_outbox_oldest_seconds").set(age(oldest, now));
+    metrics::gauge!("gpuaas_outbox_oldest_seconds").set(age(oldest_waiting(internal).await?, now));
     for lag in lags(internal).await? {
         let held_back = age(lag.holds_back(now, settings), now);
         let label = [("consumer", lag.consumer)];

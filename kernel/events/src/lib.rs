@@ -32,13 +32,14 @@ mod wait;
 pub use asyncapi::document as asyncapi_document;
 pub use consumer::{Consumer, HandleError, run as run_consumer};
 pub use feed::{CURSOR_EXPIRED, EventCursor, Feed, Filter, INVALID_CURSOR};
-pub use lag::{Lag, lags, measure};
+pub use lag::{Lag, lags, measure, oldest_waiting};
 pub use log::{Log, LogEnd};
 pub use log_event::{CloudEvent, EventId, LogEvent};
 pub use parked::{ParkedEvent, parked};
 pub use projection::{Projection, as_of as projection_as_of, rebuild, run as run_projection};
 pub use sequencer::Sequencer;
 pub use settings::{LOG_RETENTION_SECONDS, OUTBOX_RETENTION_SECONDS, SETTINGS};
+pub use store::NEW_CLUSTER;
 pub use wait::wait_until;
 
 use types::ErrorCode;

@@ -4,6 +4,10 @@
 //! transaction id, and only up to the oldest transaction still running: below that line everything is committed or
 //! gone for good. Any number of sequencers may run; an advisory lock lets one work at a time, and the mark moves only
 //! from the position it was read at, so a stale one changes nothing.
+//!
+//! Transaction ids compare only within one PostgreSQL. A sequencer that finds its mark was made by another one (somebody
+//! brought a dump here by hand; `pg_upgrade` looks the same) moves in first: nothing is lost, nothing gets a second
+//! position, and a new epoch begins.
 
 use std::time::Duration;
 
@@ -46,7 +50,7 @@ impl Sequencer {
         let mut pause = HELD_BACK_FIRST;
         while !stop.is_cancelled() {
             let held_back = match self.work().await {
-                Ok(done) if done.moved >= BATCH => continue,
+                Ok(done) if done.more => continue,
                 Ok(done) => done.held_back,
                 Err(error) => {
                     tracing::warn!(%error, "sequencer could not move events, will try again");
@@ -70,37 +74,82 @@ impl Sequencer {
 
     async fn work(&self) -> Result<Done, DbError> {
         let now = self.clock.now();
-        let done = self
+        let batch = self
             .internal
-            .bookkeeping(&["spine.log", "spine.sequencer"], async |tx| -> Result<Done, DbError> {
-                let Some(mark) = tx.query_opt(store::SEQUENCER_TAKE, &[]).await? else {
-                    return Err(DbError::Unexpected("spine.sequencer has no row".to_owned()));
-                };
-                if !mark.get::<_, bool>(0) {
-                    return Ok(Done { moved: 0, held_back: false });
+            .bookkeeping(&["spine.log", "spine.sequencer"], async |tx| -> Result<Option<Done>, DbError> {
+                let Some(mark) = take(tx).await? else { return Ok(Some(Done::default())) };
+                if !mark.is_of_this_cluster {
+                    return Ok(None);
                 }
-                let (position, xid, id): (i64, String, Uuid) = (mark.get(1), mark.get(2), mark.get(3));
-                let params: db::Params<'_> = &[&position, &xid, &id, &BATCH, &now];
+                let params: db::Params<'_> = &[&mark.position, &mark.xid, &mark.id, &BATCH, &now];
                 let Some(row) = tx.query_opt(store::SEQUENCER_STEP, params).await? else {
-                    return Ok(Done { moved: 0, held_back: false });
+                    return Ok(Some(Done::default()));
                 };
                 let (moved, marked): (i64, i64) = (row.get(0), row.get(1));
                 if moved > 0 && marked == 0 {
                     return Err(DbError::Unexpected("another sequencer moved the mark".to_owned()));
                 }
-                Ok(Done { moved, held_back: row.get(2) })
+                Ok(Some(Done { moved, more: moved >= BATCH, held_back: row.get(2) }))
             })
             .await?;
+        let done = match batch {
+            Some(done) => done,
+            None => self.move_in().await?,
+        };
         if done.moved > 0 {
             metrics::counter!("gpuaas_events_sequenced_total").increment(done.moved.unsigned_abs());
             self.nudges.nudge(Topic::Log);
         }
         Ok(done)
     }
+
+    /// Makes this PostgreSQL the one the mark belongs to, in one transaction.
+    async fn move_in(&self) -> Result<Done, DbError> {
+        let tables = &["spine.outbox", "spine.log", "spine.sequencer"];
+        self.internal
+            .bookkeeping(tables, async |tx| -> Result<Done, DbError> {
+                match take(tx).await? {
+                    Some(mark) if !mark.is_of_this_cluster => {}
+                    _ => return Ok(Done::default()),
+                }
+                tx.query(store::ADOPT_PATIENCE, &[]).await?;
+                tx.query(store::ADOPT_FORGET, &[]).await?;
+                let Some(row) = tx.query_opt(store::ADOPT, &[]).await? else { return Ok(Done::default()) };
+                let (moved, epoch): (i64, i32) = (row.get(0), row.get(1));
+                tracing::warn!(
+                    epoch,
+                    moved,
+                    "the event log came from another PostgreSQL: a new epoch begins, cursors of the former one have expired"
+                );
+                Ok(Done { moved, more: true, held_back: false })
+            })
+            .await
+    }
 }
 
+/// The mark as it was read.
+struct Mark {
+    position: i64,
+    xid: String,
+    id: Uuid,
+    /// Was it made by the PostgreSQL it is in?
+    is_of_this_cluster: bool,
+}
+
+/// Reads the mark, if no other sequencer is at work.
+async fn take(tx: &mut db::Bookkeeping) -> Result<Option<Mark>, DbError> {
+    let Some(row) = tx.query_opt(store::SEQUENCER_TAKE, &[]).await? else {
+        return Err(DbError::Unexpected("spine.sequencer has no row".to_owned()));
+    };
+    let mark = Mark { position: row.get(1), xid: row.get(2), id: row.get(3), is_of_this_cluster: row.get(4) };
+    Ok(row.get::<_, bool>(0).then_some(mark))
+}
+
+#[derive(Default)]
 struct Done {
     moved: i64,
+    /// Is there probably more to do at once?
+    more: bool,
     /// Are there committed events that an older, still running transaction keeps from getting a position?
     held_back: bool,
 }

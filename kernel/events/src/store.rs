@@ -7,7 +7,47 @@
 /// The sequencer's mark, and whether this transaction may move it. An advisory lock, not a row lock: a row lock would
 /// give this transaction an id early, and hold back its own horizon and everybody else's.
 pub(crate) const SEQUENCER_TAKE: &str = "
-SELECT pg_try_advisory_xact_lock(7305804402461438), last_position, done_xid::text, done_id FROM spine.sequencer";
+SELECT pg_try_advisory_xact_lock(7305804402461438), last_position, done_xid::text, done_id, cluster = system_identifier
+FROM spine.sequencer, pg_control_system()";
+
+/// What follows reads the outbox and days of the log once, and nobody waits for it: longer than the login usually may.
+pub(crate) const ADOPT_PATIENCE: &str = "SELECT set_config('statement_timeout', '10min', true)";
+
+/// First half of moving into another PostgreSQL: events that have a position leave the outbox. Told by their ids, for
+/// here old and new transaction ids are mixed and do not compare. (A day, because clocks differ.)
+pub(crate) const ADOPT_FORGET: &str = "
+DELETE FROM spine.outbox o USING spine.log l
+WHERE l.id = o.id AND l.sequenced_at >= (SELECT min(at) FROM spine.outbox) - interval '1 day'";
+
+/// Second half: events that came here without a position get one now, in the order of the server they came from; they
+/// are those whose row was not written by the transaction it names. What was written here stays and is next: the mark
+/// begins below every id that this server gives out. The new epoch tells readers that their cursors are of another
+/// history.
+pub(crate) const ADOPT: &str = "
+WITH waiting AS (
+    SELECT xid, id, at, org_id, project_id, type, subject, generation, data, correlation_id, causation_id, traceparent,
+           row_number() OVER (ORDER BY xid, id) AS n
+    FROM spine.outbox WHERE xmin::text::bigint <> (xid::text::bigint & 4294967295)
+), mark AS (
+    UPDATE spine.sequencer SET epoch = epoch + 1, cluster = system_identifier, last_at = greatest(last_at, clock_timestamp()),
+           last_position = last_position + (SELECT count(*) FROM waiting),
+           done_xid = '1', done_id = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+    FROM pg_control_system()
+    RETURNING last_position - (SELECT count(*) FROM waiting) AS before, last_at, epoch
+), moved AS (
+    INSERT INTO spine.log (position, sequenced_at, epoch, id, at, org_id, project_id, type, subject, generation, data,
+                           correlation_id, causation_id, traceparent)
+    SELECT mark.before + n, mark.last_at, mark.epoch, id, at, org_id, project_id, type, subject, generation, data,
+           correlation_id, causation_id, traceparent
+    FROM waiting, mark
+), gone AS (
+    DELETE FROM spine.outbox o USING waiting w WHERE o.xid = w.xid AND o.id = w.id AND o.at = w.at
+)
+SELECT (SELECT count(*) FROM waiting), (SELECT epoch FROM mark)";
+
+/// Run once, by a superuser, in a database restored into another PostgreSQL, before anything else connects: what a
+/// sequencer would do that found itself there.
+pub const NEW_CLUSTER: [&str; 2] = [ADOPT_FORGET, ADOPT];
 
 /// Moves final events from the outbox to the log. Final: their transaction is older than every running one.
 pub(crate) const SEQUENCER_STEP: &str = "

@@ -33,7 +33,7 @@ async fn main() {
         Target::plain(config)
     };
     let admin = target("postgres", None).connect().await.unwrap();
-    login::init(&admin, "gpuaas", "gpuaas", &password).await.unwrap();
+    login::init(&admin, "gpuaas", "gpuaas", |_| password.clone()).await.unwrap();
     let owner = target("gpuaas", Some(Login::Owner)).connect().await.unwrap();
     migrate::run(&owner, "gpuaas", &[SPINE]).await.unwrap();
     let database = target("gpuaas", None).connect().await.unwrap();

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::child::Child;
 use crate::eventually::eventually_some;
 use crate::http_client::HttpClient;
+use crate::small_disk::SmallDisk;
 
 /// A running `gpuaasd`; killed when dropped.
 pub struct Gpuaasd {
@@ -24,14 +25,26 @@ impl Gpuaasd {
     }
 
     pub async fn up_with(directory: &Path, further: &[&str]) -> Self {
+        Self::start_up(directory, Vec::new(), further).await
+    }
+
+    /// `gpuaasd up` on a disk that can be filled.
+    pub async fn up_on(disk: &SmallDisk) -> Self {
+        Self::start_up(disk.directory(), disk.enter().to_vec(), &[]).await
+    }
+
+    async fn start_up(directory: &Path, before: Vec<String>, further: &[&str]) -> Self {
         let ready_file = directory.join("ready.json");
         let _ = std::fs::remove_file(&ready_file);
         let (data, ready) = (directory.join("data"), ready_file.clone());
-        let mut arguments = vec!["up", "--listen", "127.0.0.1:0", "--node-listen", "127.0.0.1:0"];
+        let program = binary();
+        let mut arguments: Vec<&str> = before.iter().map(String::as_str).chain([text(&program)]).collect();
+        arguments.extend(["up", "--listen", "127.0.0.1:0", "--node-listen", "127.0.0.1:0"]);
         arguments.extend(["--data-dir", text(&data)]);
         arguments.extend(["--ready-file", text(&ready)]);
         arguments.extend(further);
-        let child = Child::spawn(&binary(), &arguments, &[], &directory.join("gpuaasd.log"));
+        let child =
+            Child::spawn(Path::new(arguments[0]), &arguments[1..], &[], &directory.join("gpuaasd.log"));
         let ready: Value = eventually_some("gpuaasd is up", async || {
             assert!(!child.has_ended(), "gpuaasd up ended:\n{}", child.said());
             serde_json::from_slice(&std::fs::read(&ready_file).ok()?).ok()

@@ -36,6 +36,7 @@ mod proxy;
 pub mod released;
 pub mod schema;
 mod scratch;
+mod small_disk;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -53,6 +54,7 @@ pub use net::free_port;
 pub use postgres::{PrivatePostgres, shared_connection};
 pub use proxy::Proxy;
 pub use scratch::Scratch;
+pub use small_disk::SmallDisk;
 pub use walls::check_walls;
 
 // So that a test, and a fixture that must not compile, names the very crates this one was built with.

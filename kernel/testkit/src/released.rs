@@ -12,7 +12,7 @@ use postgres_server::Binaries;
 
 use crate::eventually::eventually;
 use crate::template::PREFIX;
-use crate::{TestDb, postgres};
+use crate::{Plan, TestDb, postgres};
 
 /// Writes before the migration begins, and again after it has ended.
 const WRITES_AROUND: usize = 20;
@@ -36,7 +36,12 @@ pub async fn dump(test: &TestDb) -> String {
 
 /// A database made from a dump.
 pub async fn restore(dump: &str) -> TestDb {
-    let test = TestDb::with(&[]).await;
+    restore_into(TestDb::plan(&[]), dump).await
+}
+
+/// The same, where `plan` says: on a server of the test's own, for instance. The plan has no migrations.
+pub async fn restore_into(plan: Plan<'_>, dump: &str) -> TestDb {
+    let test = plan.start().await;
     test.run(&with_logins(dump, PREFIX)).await;
     test
 }

@@ -38,7 +38,7 @@ async fn is_ready(admin: &Client, name: &str) -> bool {
 
 async fn make(cluster: &Cluster, admin: &Client, name: &str, sets: &[MigrationSet]) {
     admin.batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await.expect("drop");
-    login::init(admin, PREFIX, name, &Secret::new(PASSWORD.to_owned())).await.expect("make the logins");
+    login::init(admin, PREFIX, name, |_| Secret::new(PASSWORD.to_owned())).await.expect("make the logins");
     // Without migrations it stays as bare as `gpuaasd db init` leaves it: for tests of the migrations themselves.
     if !sets.is_empty() {
         let mut config = cluster.admin.clone();

@@ -6,7 +6,7 @@ use authz::{Actor, Context, CorrelationId, Idempotency, Standing};
 use aws_lc_rs::digest;
 use axum::http::request::Parts;
 use futures::future::BoxFuture;
-use types::{IdMaker, Result, Secret};
+use types::{IdMaker, Result, Secret, Timestamp};
 use uuid::Uuid;
 
 use crate::input::INVALID_REQUEST;
@@ -19,11 +19,13 @@ pub struct Identity {
     pub standing: Arc<Standing>,
     /// The organization the credential was made in, if any.
     pub home: Option<Uuid>,
+    /// When the credential ends by itself, if that is known.
+    pub expires_at: Option<Timestamp>,
 }
 
 impl Identity {
     pub fn anonymous() -> Self {
-        Self { actor: Actor::anonymous(), standing: Arc::default(), home: None }
+        Self { actor: Actor::anonymous(), standing: Arc::default(), home: None, expires_at: None }
     }
 }
 

@@ -154,6 +154,7 @@ async fn answer(
     let input = RawInput {
         context,
         home: caller.identity.home,
+        expires_at: caller.identity.expires_at,
         path,
         query: head.uri.query().map(str::to_owned),
         headers: head.headers,

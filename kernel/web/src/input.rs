@@ -44,6 +44,7 @@ pub fn check_generation(if_match: Option<i64>, generation: i64) -> Result<()> {
 pub(crate) struct RawInput {
     pub context: Context,
     pub home: Option<uuid::Uuid>,
+    pub expires_at: Option<types::Timestamp>,
     pub path: Vec<(String, String)>,
     pub query: Option<String>,
     pub headers: HeaderMap,
@@ -75,6 +76,7 @@ where
             .map(str::to_owned),
         context: raw.context,
         home: raw.home,
+        expires_at: raw.expires_at,
     })
 }
 

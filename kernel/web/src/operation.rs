@@ -89,6 +89,8 @@ pub struct Call<P = Nothing, Q = Nothing, B = Nothing> {
     pub context: Context,
     /// The organization of the caller's credential, if it belongs to one.
     pub home: Option<uuid::Uuid>,
+    /// When the caller's credential ends by itself, if that is known.
+    pub expires_at: Option<types::Timestamp>,
     pub path: P,
     pub query: Q,
     pub body: B,

@@ -48,7 +48,7 @@ pub use model::{
 };
 pub use policy::EntryRead;
 pub use replica::Replica;
-pub use sealer::{SealError, SealKey, Sealer, Step};
+pub use sealer::{SealError, SealKey, Sealer, Step, oldest_unsealed};
 pub use store::NEW_CLUSTER;
 pub use tenant::{PageProof, TenantError, verify_growth, verify_page};
 pub use witness::{Channel, Witness};

@@ -139,8 +139,8 @@ impl Sealer {
 
     /// How long the oldest entry without a place has been waiting.
     async fn note_lag(&self) {
-        let oldest = match self.internal.query_opt(store::OLDEST_UNSEALED, &[]).await {
-            Ok(row) => row.map(|row| row.get::<_, Timestamp>(0)),
+        let oldest = match oldest_unsealed(&self.internal).await {
+            Ok(oldest) => oldest,
             Err(error) => {
                 tracing::debug!(%error, "the entry lag could not be read");
                 return;
@@ -149,6 +149,11 @@ impl Sealer {
         let lag = oldest.map_or(0.0, |at| seconds_between(at, self.clock.now()));
         metrics::gauge!("gpuaas_audit_entry_lag_seconds").set(lag);
     }
+}
+
+/// When the oldest entry that is not sealed was written.
+pub async fn oldest_unsealed(internal: &Internal) -> Result<Option<Timestamp>, DbError> {
+    Ok(internal.query_opt(store::OLDEST_UNSEALED, &[]).await?.map(|row| row.get(0)))
 }
 
 /// The tree as it was read.

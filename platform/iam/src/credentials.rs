@@ -97,7 +97,7 @@ impl Credentials {
         }
         if credential.starts_with(CredentialKind::Session.prefix()) {
             let row = self.internal.query_opt(store::SESSION_FIND, &[key, &now]).await?;
-            return Ok(row.map(|row| operator_identity(OperatorId::from_uuid(row.get(1)))));
+            return Ok(row.map(|row| operator_identity(OperatorId::from_uuid(row.get(0)), Some(row.get(1)))));
         }
         Ok(None)
     }
@@ -111,13 +111,15 @@ fn key_identity(id: Uuid, organization: Option<Uuid>, role: String) -> Identity 
         }
     };
     let actor = Actor::new(ActorKind::ServiceAccount, KeyId::from_uuid(id).to_string());
-    Identity { actor, standing: Arc::new(standing), home: organization }
+    Identity { actor, standing: Arc::new(standing), home: organization, expires_at: None }
 }
 
-fn operator_identity(id: OperatorId) -> Identity {
+/// `expires_at` is the end of a session; nothing for somebody who is just signing in.
+fn operator_identity(operator: OperatorId, expires_at: Option<Timestamp>) -> Identity {
     let standing =
         Standing { platform_roles: vec![PLATFORM_OPERATOR.to_owned()], organization_roles: Vec::new() };
-    Identity { actor: Actor::new(ActorKind::User, id.to_string()), standing: Arc::new(standing), home: None }
+    let actor = Actor::new(ActorKind::User, operator.to_string());
+    Identity { actor, standing: Arc::new(standing), home: None, expires_at }
 }
 
 impl Authenticator for Credentials {
@@ -219,7 +221,7 @@ impl Iam {
         let internal = self.db.internal("iam.sign_in");
         let row = internal.query_opt(store::SIGN_IN_LINK_FIND, &[&code_hash]).await?.ok_or_else(invalid)?;
         let operator = OperatorId::from_uuid(row.get(0));
-        let identity = operator_identity(operator);
+        let identity = operator_identity(operator, None);
         let mut context = context.clone();
         (context.actor, context.standing) = (identity.actor, identity.standing);
         let permit =

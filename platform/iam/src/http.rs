@@ -384,7 +384,7 @@ fn session_endpoints(iam: &Iam) -> Vec<Endpoint> {
             .handler(on!(iam, |call: Call| {
                 authz::authorize::<SelfRead>(&*iam.decider, &call.context, Resource::platform("self"))?;
                 let org_id = call.home.map(OrganizationId::from_uuid);
-                Ok(Reply::new(Session { actor: call.context.actor, expires_at: None, org_id }))
+                Ok(Reply::new(Session { actor: call.context.actor, expires_at: call.expires_at, org_id }))
             })),
     ]
 }

@@ -95,7 +95,7 @@ pub const SESSION_INSERT: &str = "
 INSERT INTO iam.session (id, operator_id, token_hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
 
 pub const SESSION_FIND: &str = "
-SELECT id, operator_id FROM iam.session WHERE token_hash = $1 AND revoked_at IS NULL AND expires_at > $2";
+SELECT operator_id, expires_at FROM iam.session WHERE token_hash = $1 AND revoked_at IS NULL AND expires_at > $2";
 
 pub const SUMMARY_UPSERT: &str = "
 INSERT INTO iam.organization_summary (org_id, projects_active, projects_archived)

@@ -46,6 +46,8 @@ CREATE TABLE secrets.secret_version (
 );
 CREATE INDEX secret_version_by_key ON secrets.secret_version (key_encryption_id) WHERE wrapped_key IS NOT NULL;
 
+CREATE INDEX secret_version_ending ON secrets.secret_version (readable_until) WHERE wrapped_key IS NOT NULL;
+
 -- Who was given which version, for what. Written before the value leaves; never changed.
 CREATE TABLE secrets.delivery (
     id              uuid        PRIMARY KEY,

@@ -20,6 +20,16 @@ event!(
 );
 
 #[derive(Serialize, JsonSchema)]
+pub struct SecretVersionDestroyed {
+    pub secret_id: SecretId,
+    pub version: i32,
+}
+impl Event for SecretVersionDestroyed {
+    const TYPE: &'static str = "gpuaas.secrets.secret.version_destroyed";
+    const TITLE: &'static str = "A version of a secret that had ended was destroyed";
+}
+
+#[derive(Serialize, JsonSchema)]
 pub struct SecretRewrapped<'a> {
     pub secret_id: SecretId,
     pub version: i32,

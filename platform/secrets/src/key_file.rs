@@ -19,9 +19,10 @@ use crate::key_encryption::{DataKey, KeyEncryption, KeyError, KeyFuture, Keyring
 
 /// What to do when the file is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MissingKey {
-    /// Make it: for `up`, where the data directory is ours.
-    Make,
+pub enum MissingKey<'a> {
+    /// Make it: for `up`, where the data directory is ours. But not in place of one that was lost: the keys with these
+    /// ids hold data keys, and have to be at hand.
+    Make { in_use: &'a [String] },
     /// Refuse: replicas must share one key, so making one by accident would split them.
     Refuse,
 }
@@ -36,6 +37,12 @@ pub enum KeyFileError {
         path.display()
     )]
     Missing { path: PathBuf },
+    #[error(
+        "the key file {} is gone, and the database holds secrets that only the key {key_id} opens. No new one was made. \
+         Put the file back from where you keep its backup",
+        path.display()
+    )]
+    Lost { path: PathBuf, key_id: String },
     #[error(
         "the key file {} is open to others (mode {mode:o}): every secret hangs on it. \
          Close it with: chmod 600 {}; and rotate it if others may have read it",
@@ -137,20 +144,27 @@ impl Keyring {
     /// The key at `path`, and the one before it at `path` + `.old` if that is there.
     pub fn from_file(
         path: &Path,
-        missing: MissingKey,
+        missing: MissingKey<'_>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self, KeyFileError> {
-        if missing == MissingKey::Make && !path.exists() {
+        let older = match FileKey::open(&path.with_added_extension("old"), Arc::clone(&entropy)) {
+            Ok(key) => Some(key),
+            Err(KeyFileError::Missing { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        if let MissingKey::Make { in_use } = missing
+            && !path.exists()
+        {
+            let is_here = |id: &String| older.as_ref().is_some_and(|key| key.id == *id);
+            if let Some(lost) = in_use.iter().find(|id| !is_here(id)) {
+                return Err(KeyFileError::Lost { path: path.to_owned(), key_id: lost.clone() });
+            }
             FileKey::make(path, &*entropy)?;
             tracing::info!(path = %path.display(), "made the key that protects secrets; back it up apart from the database");
         }
-        let current: Arc<dyn KeyEncryption> = Arc::new(FileKey::open(path, Arc::clone(&entropy))?);
-        let older = match FileKey::open(&path.with_added_extension("old"), entropy) {
-            Ok(key) => vec![Arc::new(key) as Arc<dyn KeyEncryption>],
-            Err(KeyFileError::Missing { .. }) => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        Ok(Self::new(current, older))
+        let current: Arc<dyn KeyEncryption> = Arc::new(FileKey::open(path, entropy)?);
+        let older = older.into_iter().map(|key| Arc::new(key) as Arc<dyn KeyEncryption>);
+        Ok(Self::new(current, older.collect()))
     }
 }
 

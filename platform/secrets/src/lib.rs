@@ -22,6 +22,7 @@
 
 mod cipher;
 mod deliver;
+mod destroy;
 mod events;
 mod http;
 mod key_encryption;
@@ -53,7 +54,7 @@ pub use model::{
     Delivery, DeliveryId, Holder, Material, Purpose, PurposeError, SecretId, SecretInfo, SecretState,
 };
 pub use policy::rules;
-pub use rewrap::Rewrapped;
+pub use rewrap::{Rewrapped, keys_in_use};
 pub use signing::{PublicKey, SigningKey};
 
 /// The secrets domain. Cheap to clone.
@@ -138,6 +139,7 @@ fn events() -> Vec<EventInfo> {
         EventInfo::of::<events::SecretRotated>(),
         EventInfo::of::<events::SecretRetired>(),
         EventInfo::of::<events::SecretDelivered>(),
+        EventInfo::of::<events::SecretVersionDestroyed>(),
         EventInfo::of::<events::SecretRewrapped>(),
     ]
 }

@@ -13,7 +13,11 @@ action!(SecretRotate, "secrets.secret.rotate", "Give a secret a new value");
 action!(SecretRetire, "secrets.secret.retire", "End a secret and destroy its value");
 action!(SecretDeliver, "secrets.secret.deliver", "Take a secret's value for its purpose");
 action!(DeliveryList, "secrets.delivery.list", "See who was given a secret");
+action!(VersionDestroy, "secrets.version.destroy", "Destroy versions that have ended");
 action!(KeysRewrap, "secrets.key.rewrap", "Wrap data keys with a new key encryption key");
+
+/// Under which name ended versions are destroyed.
+pub const SWEEPER: &str = "secrets.sweeper";
 
 pub fn actions() -> Vec<ActionInfo> {
     vec![
@@ -24,6 +28,7 @@ pub fn actions() -> Vec<ActionInfo> {
         ActionInfo::of::<SecretRetire>(),
         ActionInfo::of::<SecretDeliver>(),
         ActionInfo::of::<DeliveryList>(),
+        ActionInfo::of::<VersionDestroy>(),
         ActionInfo::of::<KeysRewrap>(),
     ]
 }
@@ -43,4 +48,5 @@ pub fn rules(decider: RoleDecider, workers: &'static [&'static str]) -> RoleDeci
         .also_worker::<SecretRotate>(workers)
         .also_worker::<SecretDeliver>(workers)
         .also_worker::<KeysRewrap>(workers)
+        .also_worker::<VersionDestroy>(&[SWEEPER])
 }

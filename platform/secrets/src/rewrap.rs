@@ -3,7 +3,7 @@
 //! until it is done.
 
 use authz::{Action as _, Context, Resource, authorize};
-use db::{Change, Row};
+use db::{Change, Internal, Row};
 use types::Result;
 use uuid::Uuid;
 
@@ -32,12 +32,17 @@ struct Move {
     generation: i64,
 }
 
+/// The ids of the key encryption keys that hold data keys in this database.
+pub async fn keys_in_use(internal: &Internal) -> Result<Vec<String>> {
+    Ok(internal.query(store::KEYS_IN_USE, &[]).await?.iter().map(|row| row.get(0)).collect())
+}
+
 impl Secrets {
     /// Fails, naming the key, if the database holds data keys that no key at hand unwraps. Asked at every start: a
     /// wrong or lost key file should stop the operator there, not a tenant's delivery later.
     pub async fn check_keys(&self) -> Result<()> {
-        for row in self.db.internal("secrets.check_keys").query(store::KEYS_IN_USE, &[]).await? {
-            self.keys.require(row.get(0))?;
+        for id in keys_in_use(&self.db.internal("secrets.check_keys")).await? {
+            self.keys.require(&id)?;
         }
         Ok(())
     }

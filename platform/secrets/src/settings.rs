@@ -17,6 +17,15 @@ pub static REWRAP_BATCH_MAX: Setting<u32> = Setting::new(
 )
 .checked(|v| *v >= 1);
 
+pub static DESTROY_BATCH_MAX: Setting<u32> =
+    Setting::new("secrets.destroy_batch_max", 100, "Ended versions of secrets destroyed in one transaction.")
+        .checked(|v| *v >= 1);
+
 pub fn settings() -> Vec<SettingInfo> {
-    vec![VALUE_BYTES_MAX.info(), ROTATION_OVERLAP_SECONDS.info(), REWRAP_BATCH_MAX.info()]
+    vec![
+        VALUE_BYTES_MAX.info(),
+        ROTATION_OVERLAP_SECONDS.info(),
+        REWRAP_BATCH_MAX.info(),
+        DESTROY_BATCH_MAX.info(),
+    ]
 }

@@ -100,6 +100,18 @@ pub const DELIVERY_LIST: &str = "
 SELECT id, secret_id, version, purpose, recipient_kind, recipient_id, correlation_id, delivered_at
 FROM secrets.delivery WHERE secret_id = $1 AND ($2::uuid IS NULL OR id > $2) ORDER BY id LIMIT $3";
 
+/// Replicas that look at the same time take different ones.
+pub const VERSIONS_DESTROY_ENDED: &str = "
+WITH ended AS (
+    SELECT secret_id, version FROM secrets.secret_version
+    WHERE wrapped_key IS NOT NULL AND readable_until <= $1
+    ORDER BY readable_until LIMIT $2 FOR UPDATE SKIP LOCKED
+)
+UPDATE secrets.secret_version v SET sealed = NULL, wrapped_key = NULL, destroyed_at = $1
+FROM ended e JOIN secrets.secret s ON s.id = e.secret_id
+WHERE v.secret_id = e.secret_id AND v.version = e.version
+RETURNING v.secret_id, v.version, s.org_id, s.project_id, s.generation";
+
 pub const KEYS_IN_USE: &str =
     "SELECT DISTINCT key_encryption_id FROM secrets.secret_version WHERE wrapped_key IS NOT NULL";
 

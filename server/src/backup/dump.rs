@@ -3,17 +3,18 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use db::Target;
+use db::Login;
 use postgres_server::Binaries;
 use tokio::process::Command;
 use tokio_postgres::config::Host;
 
 use super::manifest::Facts;
 use crate::Failure;
+use crate::database::Database;
 
 /// Dumps the database as of one moment. The facts are read in the very snapshot that is dumped.
-pub async fn dump(target: &Target, programs: &Binaries, to: &Path) -> Result<Facts, Failure> {
-    let client = target.connect().await?;
+pub async fn dump(database: &Database, programs: &Binaries, to: &Path) -> Result<Facts, Failure> {
+    let client = database.target(Login::Backup)?.connect().await?;
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
     client.batch_execute(begin).await.map_err(db::DbError::from)?;
     let row = client.query_one(db::restore::SNAPSHOT_FACTS, &[]).await.map_err(db::DbError::from)?;
@@ -24,7 +25,7 @@ pub async fn dump(target: &Target, programs: &Binaries, to: &Path) -> Result<Fac
         log_position: row.get(3),
         audit_entries: row.get(4),
     };
-    let mut command = program(programs, "pg_dump", target)?;
+    let mut command = program(programs, "pg_dump", database, Login::Backup)?;
     command.args(["--format=custom", "--no-owner", "--snapshot", &snapshot, "--file"]).arg(to);
     run(command, "pg_dump").await?;
     let private = std::fs::Permissions::from_mode(0o600);
@@ -40,18 +41,18 @@ pub async fn check(programs: &Binaries, dump: &Path) -> Result<(), Failure> {
     run(command, "pg_restore --list").await
 }
 
-/// Loads a dump into an empty database, as the login of `target`, all or nothing.
-pub async fn load(target: &Target, programs: &Binaries, dump: &Path) -> Result<(), Failure> {
-    let mut command = program(programs, "pg_restore", target)?;
-    let name = target.config.get_dbname().unwrap_or_default().to_owned();
-    command.args(["--no-owner", "--single-transaction", "--exit-on-error", "--dbname", &name]).arg(dump);
+/// Loads a dump into an empty database, as its owner, all or nothing.
+pub async fn load(database: &Database, programs: &Binaries, dump: &Path) -> Result<(), Failure> {
+    let mut command = program(programs, "pg_restore", database, Login::Owner)?;
+    command.args(["--no-owner", "--single-transaction", "--exit-on-error", "--dbname", database.name()]);
+    command.arg(dump);
     run(command, "pg_restore").await
 }
 
-/// A program of PostgreSQL that connects as `target` says. The password goes through the environment of the child,
-/// which only its own user can read, never onto a command line.
-fn program(programs: &Binaries, name: &str, target: &Target) -> Result<Command, Failure> {
-    let config = &target.config;
+/// A program of PostgreSQL that connects as we would. The password goes through the environment of the child, which
+/// only its own user can read, never onto a command line.
+fn program(programs: &Binaries, name: &str, database: &Database, login: Login) -> Result<Command, Failure> {
+    let config = &database.target(login)?.config;
     let host = match config.get_hosts().first() {
         Some(Host::Unix(path)) => path.display().to_string(),
         Some(Host::Tcp(host)) => host.clone(),
@@ -66,7 +67,11 @@ fn program(programs: &Binaries, name: &str, target: &Target) -> Result<Command, 
     if let Some(password) = config.get_password() {
         command.env("PGPASSWORD", String::from_utf8_lossy(password).into_owned());
     }
-    command.env("PGSSLMODE", if target.tls.is_some() { "require" } else { "disable" });
+    match database.tls_ca() {
+        // No less than our own connections ask for: the right authority, and the name we called.
+        Some(authority) => command.env("PGSSLMODE", "verify-full").env("PGSSLROOTCERT", authority),
+        None => command.env("PGSSLMODE", "disable"),
+    };
     Ok(command)
 }
 

@@ -19,7 +19,7 @@ pub struct Listeners {
 
 /// Starts the listeners. `internal` is added to the public one where health and metrics share its address (in `up`).
 pub fn start(process: &mut Process, listeners: Listeners, internal: Option<Router>) -> Result<(), Failure> {
-    let app = Arc::clone(&process.app);
+    let app = process.app()?;
     let gate = Gate::new(
         Arc::new(Credentials::new(&app.db, process.tls)),
         Limits::new(app.settings.clone()),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use audit::{Channel, Delivery, Destination, Replica, Sealer, Witness};
-use db::Internal;
+use db::Login;
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 
@@ -14,10 +14,10 @@ use crate::process::Process;
 use crate::{Failure, audit_key};
 
 pub async fn start(process: &mut Process, config: &AuditConfig) -> Result<(), Failure> {
-    let app = Arc::clone(&process.app);
+    let app = process.app()?;
     let key = audit_key::open(&app, &config.log_name, config.verifier_key_file.as_deref()).await?;
     let sealer = Sealer::new(
-        internal(process, "audit-sealer"),
+        process.internal(Login::Sealer, "audit-sealer")?,
         Arc::clone(&app.clock),
         app.db.nudges().clone(),
         app.settings.clone(),
@@ -26,8 +26,9 @@ pub async fn start(process: &mut Process, config: &AuditConfig) -> Result<(), Fa
     let stop = process.stop.clone();
     process.spawn("audit sealer", async move { sealer.run(stop).await });
     if let Some(directory) = &config.replica_dir {
-        let replica = Replica::new(internal(process, "audit-replica"), second_place(directory)?);
-        start_delivery(process, "audit replica", Arc::new(replica));
+        let internal = process.internal(Login::Sealer, "audit-replica")?;
+        let replica = Replica::new(internal, second_place(directory)?);
+        start_delivery(process, "audit replica", Arc::new(replica))?;
     }
     let channel = match (&config.witness_url, &config.witness_git) {
         (Some(url), None) => Some(Channel::Http(url.clone())),
@@ -39,21 +40,21 @@ pub async fn start(process: &mut Process, config: &AuditConfig) -> Result<(), Fa
     };
     if let Some(channel) = channel {
         let witness = Witness::new(channel, app.settings.clone());
-        start_delivery(process, "audit witness", Arc::new(witness));
+        start_delivery(process, "audit witness", Arc::new(witness))?;
     }
     Ok(())
 }
 
-fn start_delivery(process: &mut Process, task: &'static str, destination: Arc<dyn Destination>) {
-    let app = Arc::clone(&process.app);
-    let internal = internal(process, "audit-delivery");
-    let delivery = Delivery::new(internal, Arc::clone(&app.clock), app.settings.clone(), destination);
+fn start_delivery(
+    process: &mut Process,
+    task: &'static str,
+    destination: Arc<dyn Destination>,
+) -> Result<(), Failure> {
+    let (base, internal) = (process.base.clone(), process.internal(Login::Sealer, "audit-delivery")?);
+    let delivery = Delivery::new(internal, base.clock, base.settings, destination);
     let stop = process.stop.clone();
     process.spawn(task, async move { delivery.run(stop).await });
-}
-
-fn internal(process: &Process, worker: &'static str) -> Internal {
-    Internal::new(process.sealer_pool.clone(), worker, process.backstop)
+    Ok(())
 }
 
 /// A directory as an object store that keeps what it was given even if the power fails.

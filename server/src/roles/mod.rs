@@ -6,6 +6,14 @@ pub mod audit_sealer;
 pub mod outbox_relay;
 pub mod platform_worker;
 
+use db::Login;
+
+/// Whom a process with these roles connects as.
+pub fn logins(roles: &[Role]) -> Vec<Login> {
+    let used = |login: &Login| roles.iter().any(|role| role.logins().contains(login));
+    Login::ALL.into_iter().filter(used).collect()
+}
+
 /// A role by name, as in `--role api,outbox-relay`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub enum Role {
@@ -21,6 +29,16 @@ pub enum Role {
 
 impl Role {
     pub const ALL: [Self; 4] = [Self::Api, Self::AuditSealer, Self::OutboxRelay, Self::PlatformWorker];
+
+    /// Whom it connects as: a process needs the passwords of these, and opens pools for no others.
+    pub const fn logins(self) -> &'static [Login] {
+        match self {
+            Self::Api | Self::PlatformWorker => &[Login::App],
+            // The log's signing key comes from the secrets domain, which records that it handed it out.
+            Self::AuditSealer => &[Login::App, Login::Sealer],
+            Self::OutboxRelay => &[Login::Relay],
+        }
+    }
 
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,5 @@
-//! `platform-worker`: flows and read models of the platform's domains, and the partitions of the spine.
+//! `platform-worker`: flows and read models of the platform's domains, the end of old secrets, and the partitions of
+//! the spine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,13 +8,16 @@ use db::PartitionedTable;
 use flow::Runner;
 use iam::ArchiveOrganization;
 
+use crate::Failure;
 use crate::assemble::App;
 use crate::process::Process;
 
-pub fn start(process: &mut Process) {
-    start_flows(process);
-    start_projections(process);
-    let (app, stop) = (Arc::clone(&process.app), process.stop.clone());
+pub fn start(process: &mut Process) -> Result<(), Failure> {
+    let app = process.app()?;
+    start_flows(process, &app);
+    start_projections(process, &app);
+    start_destroying(process, &app);
+    let stop = process.stop.clone();
     process.spawn("partitions", async move {
         while !stop.is_cancelled() {
             keep_partitions(&app).await;
@@ -23,15 +27,17 @@ pub fn start(process: &mut Process) {
             }
         }
     });
+    Ok(())
 }
 
 // fixed: partitions are made days ahead, so an hour is soon enough
 const PARTITION_SWEEP: Duration = Duration::from_secs(3600);
+// fixed: what has ended cannot be delivered any more; a minute longer in the database is no difference
+const ENDED_SWEEP: Duration = Duration::from_secs(60);
 // fixed: how often overdue flows are counted for the metrics
 const FLOW_SWEEP: Duration = Duration::from_secs(30);
 
-fn start_flows(process: &mut Process) {
-    let app = Arc::clone(&process.app);
+fn start_flows(process: &mut Process, app: &App) {
     let machine = ArchiveOrganization { iam: app.iam.clone() };
     let internal = app.db.internal("iam.archiver");
     let runner = Arc::new(Runner::new(
@@ -57,10 +63,27 @@ fn start_flows(process: &mut Process) {
     });
 }
 
-fn start_projections(process: &mut Process) {
-    let app = Arc::clone(&process.app);
+/// Versions of secrets that can no longer be delivered are destroyed.
+fn start_destroying(process: &mut Process, app: &Arc<App>) {
+    let (app, stop) = (Arc::clone(app), process.stop.clone());
+    process.spawn("ended secrets", async move {
+        while !stop.is_cancelled() {
+            match app.secrets.destroy_ended().await {
+                Ok(0) => {}
+                Ok(destroyed) => tracing::info!(destroyed, "ended versions of secrets destroyed"),
+                Err(error) => tracing::warn!(%error, "ended versions of secrets could not be destroyed"),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(ENDED_SWEEP) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    });
+}
+
+fn start_projections(process: &mut Process, app: &Arc<App>) {
     for projection in app.domains.iter().flat_map(|domain| domain.projections.iter().cloned()) {
-        let (app, stop) = (Arc::clone(&app), process.stop.clone());
+        let (app, stop) = (Arc::clone(app), process.stop.clone());
         process.spawn("projection", async move {
             let internal = app.db.internal("projection");
             events::run_projection(&*projection, &internal, &app.feed, &app.settings, stop).await;

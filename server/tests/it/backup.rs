@@ -1,24 +1,12 @@
 //! The drill: a backup taken under a running server, brought back on an empty machine.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use http::Method;
 use serde_json::json;
 use testkit::{Gpuaasd, Scratch, binary};
 
-fn gpuaasd(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
-    let mut command = Command::new(binary());
-    command.args(arguments);
-    for (flag, path) in paths {
-        command.arg(flag).arg(path);
-    }
-    command.output().unwrap()
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
+use crate::installation::{gpuaasd, text};
 
 #[tokio::test]
 async fn a_restored_server_goes_on_where_the_backup_was_taken() {

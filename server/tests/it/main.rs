@@ -3,9 +3,16 @@
 
 mod backup;
 mod bad_input;
+mod config_check;
+mod disk;
 mod events;
+mod installation;
+mod logins;
 mod manners;
-mod relay;
+mod readiness;
+mod replicas;
+mod restore;
+mod secret_keys;
 mod shared;
 mod sign_in;
 mod tenants;

@@ -51,6 +51,11 @@ async fn a_session_cookie_signs_in_but_only_our_own_pages_may_change_things() {
         anonymous.send(method, path, &headers, body).await.unwrap()
     };
     with(Method::GET, "/api/v1/orgs", &[], None).await.expect(200);
+    let session = with(Method::GET, "/api/v1/session", &[], None).await.expect(200).json();
+    assert!(session["expires_at"].is_string(), "{session}");
+    assert_eq!(session, signed_in.json(), "who one is and until when, as told when signing in");
+    let key = gpuaasd().operator().get("/api/v1/session").await.expect(200).json();
+    assert!(key.get("expires_at").is_none(), "a key has no end: {key}");
     let body = json!({"name": unique("from a page")});
     for elsewhere in
         [vec![], vec![("origin", "https://evil.example")], vec![("sec-fetch-site", "cross-site")]]

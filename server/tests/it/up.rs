@@ -56,7 +56,8 @@ async fn a_database_of_a_newer_version_is_left_alone() {
     let running = postgres_server::Running::at(&directory.path().join("data")).unwrap();
     let mut config = tokio_postgres::Config::new();
     config.host_path(running.socket_dir()).port(running.port()).dbname("gpuaas").user("gpuaas_owner");
-    config.password(running.password().expose());
+    let password = std::fs::read(directory.path().join("data/passwords/owner.password")).unwrap();
+    config.password(password);
     let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     let newer = "INSERT INTO public.gpuaas_migration (domain, version, name, checksum) VALUES ('iam', 999, 'later', '')";

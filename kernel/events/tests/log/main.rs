@@ -3,6 +3,7 @@
 // A test has its thread to itself: a large future overflows nobody's stack.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::large_futures)]
 
+mod cluster;
 mod consumer;
 mod feed;
 mod lag;

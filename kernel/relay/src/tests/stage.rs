@@ -22,7 +22,9 @@ impl Stage {
     pub async fn new() -> Self {
         let stage =
             Self { postgres: PrivatePostgres::start().await, password: Secret::new("test".to_owned()) };
-        login::init(&stage.superuser("postgres").await, "gpuaas", "gpuaas", &stage.password).await.unwrap();
+        login::init(&stage.superuser("postgres").await, "gpuaas", "gpuaas", |_| stage.password.clone())
+            .await
+            .unwrap();
         let owner = stage.target(Login::Owner).connect().await.unwrap();
         migrate::run(&owner, "gpuaas", &[testkit::SPINE]).await.unwrap();
         // A place is free again a second after its holder died, and poison is parked at the second attempt.

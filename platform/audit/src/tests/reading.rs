@@ -211,7 +211,12 @@ async fn get(world: &World, identity: Identity, path: &str) -> (StatusCode, serd
 }
 
 fn identity(context: &Context) -> Identity {
-    Identity { actor: context.actor.clone(), standing: Arc::clone(&context.standing), home: None }
+    Identity {
+        actor: context.actor.clone(),
+        standing: Arc::clone(&context.standing),
+        home: None,
+        expires_at: None,
+    }
 }
 
 #[tokio::test]

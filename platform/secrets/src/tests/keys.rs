@@ -138,7 +138,9 @@ async fn an_altered_data_key_does_not_stop_the_others_from_moving() {
     assert_eq!(code(both.rewrap(&world.acme.context).await), "forbidden", "not a tenant's business");
 }
 
-fn open(path: &std::path::Path, missing: MissingKey) -> std::result::Result<Keyring, KeyFileError> {
+const MAKE: MissingKey<'static> = MissingKey::Make { in_use: &[] };
+
+fn open(path: &std::path::Path, missing: MissingKey<'_>) -> std::result::Result<Keyring, KeyFileError> {
     Keyring::from_file(path, missing, Arc::new(SystemEntropy))
 }
 
@@ -148,11 +150,11 @@ fn a_key_file_is_made_once_closed_to_others() {
     let path = directory.join("secrets.key");
     assert!(matches!(open(&path, MissingKey::Refuse), Err(KeyFileError::Missing { .. })));
     std::fs::write(directory.join("secrets.key.unfinished"), "half a k").unwrap();
-    let made = open(&path, MissingKey::Make).unwrap();
+    let made = open(&path, MAKE).unwrap();
     let found = std::fs::metadata(&path).unwrap();
     assert_eq!((found.permissions().mode() & 0o7777, found.len()), (0o600, 32));
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "nothing else is left");
-    let again = open(&path, MissingKey::Make).unwrap();
+    let again = open(&path, MAKE).unwrap();
     assert_eq!(made.current_id().unwrap(), again.current_id().unwrap(), "a key that is there stays");
     assert!(
         matches!(FileKey::make(&path, &SystemEntropy), Err(KeyFileError::Io { .. })),
@@ -162,13 +164,38 @@ fn a_key_file_is_made_once_closed_to_others() {
     std::fs::remove_dir_all(directory).unwrap();
 }
 
+/// A lost key is not replaced: the new one would open nothing, and hide that something is missing.
+#[test]
+fn a_lost_key_file_is_not_made_anew() {
+    let directory = scratch("lost");
+    let path = directory.join("secrets.key");
+    let lost = open(&path, MAKE).unwrap().current_id().unwrap().to_owned();
+    std::fs::remove_file(&path).unwrap();
+    let in_use = [lost.clone()];
+    let make = MissingKey::Make { in_use: &in_use };
+    for beside in [None, Some([3u8; 32])] {
+        if let Some(bytes) = beside {
+            let old = directory.join("secrets.key.old");
+            std::fs::write(&old, bytes).unwrap();
+            std::fs::set_permissions(old, std::fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        match open(&path, make) {
+            Err(KeyFileError::Lost { key_id, .. }) => assert_eq!(key_id, lost),
+            other => panic!("{:?}", other.err()),
+        }
+        assert!(!path.exists(), "a new key was made");
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
 #[test]
 fn a_renamed_key_file_becomes_the_older_key() {
     let directory = scratch("renamed");
     let path = directory.join("secrets.key");
-    let first = open(&path, MissingKey::Make).unwrap().current_id().unwrap().to_owned();
+    let first = open(&path, MAKE).unwrap().current_id().unwrap().to_owned();
     std::fs::rename(&path, directory.join("secrets.key.old")).unwrap();
-    let second = open(&path, MissingKey::Make).unwrap();
+    let in_use = [first.clone()];
+    let second = open(&path, MissingKey::Make { in_use: &in_use }).unwrap();
     assert_ne!(second.current_id().unwrap(), first);
     assert!(second.has_older());
     second.require(&first).unwrap();
@@ -179,24 +206,21 @@ fn a_renamed_key_file_becomes_the_older_key() {
 fn a_key_file_that_others_can_read_or_that_is_no_key_is_refused() {
     let directory = scratch("refused");
     let path = directory.join("secrets.key");
-    open(&path, MissingKey::Make).unwrap();
+    open(&path, MAKE).unwrap();
     for mode in [0o640, 0o604, 0o660, 0o644, 0o601] {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        let error = open(&path, MissingKey::Make).err().expect("open to others");
+        let error = open(&path, MAKE).err().expect("open to others");
         assert!(error.to_string().contains("chmod 600"), "{error}");
     }
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     for length in [0, 31, 33, 4096] {
         std::fs::write(&path, vec![1; length]).unwrap();
-        assert!(matches!(open(&path, MissingKey::Make), Err(KeyFileError::WrongLength { .. })), "{length}");
+        assert!(matches!(open(&path, MAKE), Err(KeyFileError::WrongLength { .. })), "{length}");
     }
     if rustix::process::geteuid().is_root() {
         std::fs::write(&path, [1; 32]).unwrap();
         std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
-        assert!(matches!(
-            open(&path, MissingKey::Make),
-            Err(KeyFileError::ForeignOwner { owner: 12345, .. })
-        ));
+        assert!(matches!(open(&path, MAKE), Err(KeyFileError::ForeignOwner { owner: 12345, .. })));
     }
     std::fs::remove_dir_all(directory).unwrap();
 }

@@ -178,3 +178,28 @@ fn purposes_are_plain_words() {
         assert_eq!(Purpose::parse(wrong), Err(PurposeError), "{wrong:?}");
     }
 }
+
+#[tokio::test]
+async fn what_has_ended_is_destroyed_although_nothing_changes_any_more() {
+    let world = World::new().await;
+    world.set("secrets.rotation_overlap_seconds", 60).await;
+    world.set("secrets.destroy_batch_max", 2).await;
+    let mut kept = Vec::new();
+    for number in 0..3 {
+        let info = world.store(&format!("rotated {number}"), "old").await;
+        world.rotate(info.id, "new").await.unwrap();
+        kept.push(info.id);
+    }
+    assert_eq!(world.secrets.destroy_ended().await.unwrap(), 0, "the overlap is not over");
+    assert_eq!(world.deliver(kept[0], Some(1)).await.unwrap().value.expose(), "old");
+    world.advance(Duration::from_secs(61));
+    let (one, two) = tokio::join!(world.secrets.destroy_ended(), world.secrets.destroy_ended());
+    assert_eq!(one.unwrap() + two.unwrap(), 3, "two replicas share the work");
+    let left = "SELECT count(*) FROM secrets.secret_version WHERE version = 1 AND (sealed IS NOT NULL OR wrapped_key IS NOT NULL)";
+    assert_eq!(world.count(left).await, 0);
+    assert_eq!(world.deliver(kept[0], None).await.unwrap().value.expose(), "new");
+    let told = "SELECT count(*) FROM spine.audit_entry a JOIN spine.outbox o USING (id)
+                WHERE a.action = 'secrets.version.destroy' AND o.type = 'gpuaas.secrets.secret.version_destroyed'
+                  AND a.org_id IS NOT NULL AND a.project_id IS NOT NULL";
+    assert_eq!(world.count(told).await, 3);
+}

@@ -1,0 +1,84 @@
+//! Readiness: says no when work would fail here, and nothing else; what is late is a warning.
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+use testkit::{HttpClient, eventually, free_port};
+
+use crate::installation::{Installation, gpuaasd, text};
+
+async fn warnings(client: &HttpClient) -> Vec<Value> {
+    let body = client.get("/internal/readyz").await.expect(200).json();
+    assert_eq!(body["ready"], true);
+    body["warnings"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn what_is_late_is_a_warning_and_a_busy_pool_is_nothing() {
+    let installation = Installation::new("readiness").await;
+    let public = format!("127.0.0.1:{}", free_port());
+    let sections = format!("[public]\nlisten = \"{public}\"\n{}", installation.secrets());
+    let api_config = installation.config("api", &sections);
+    // One connection, which the requests below keep busy.
+    let narrow = std::fs::read_to_string(&api_config.file)
+        .unwrap()
+        .replace("[database]", "[database]\nconnections = 1");
+    std::fs::write(&api_config.file, narrow).unwrap();
+    let admin = installation.superuser().await;
+    let soon = "INSERT INTO spine.setting (scope_kind, key, value, updated_at) VALUES ('platform', 'system.late_seconds', '1', now())";
+    admin.batch_execute(soon).await.unwrap();
+    let key = installation.path().join("operator.key");
+    let made = gpuaasd(&["operator", "key"], &[("--config", &api_config.file), ("--out", &key)]);
+    assert!(made.status.success(), "{}", text(&made));
+    // Nobody sequences, nobody seals.
+    let api = installation.run("api", &api_config).await;
+    let internal = api.anonymous();
+    eventually("both are late", async || warnings(&internal).await.len() == 2).await;
+    let said = format!("{:?}", warnings(&internal).await);
+    assert!(said.contains("outbox-relay") && said.contains("audit-sealer"), "{said}");
+    let metrics = internal.get("/internal/metrics").await.expect(200).text();
+    for name in ["gpuaas_outbox_oldest_seconds ", "gpuaas_audit_entry_lag_seconds "] {
+        let value =
+            metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{metrics}"));
+        assert!(value.parse::<f64>().unwrap() > 1.0, "{value}");
+    }
+    let workers = installation
+        .run("outbox-relay,audit-sealer", &installation.config("workers", &installation.secrets()))
+        .await;
+    eventually("nothing is late any more", async || warnings(&internal).await.is_empty()).await;
+
+    // Requests that wait for a lock hold the one connection, and more wait for it.
+    admin.batch_execute("BEGIN; LOCK TABLE iam.organization IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let operator =
+        HttpClient::new(&format!("http://{public}")).with_token(&std::fs::read_to_string(&key).unwrap());
+    let waiting: Vec<_> = (0..8)
+        .map(|number| {
+            let operator = operator.clone();
+            tokio::spawn(async move {
+                let body = json!({"name": format!("waiting {number}")});
+                operator
+                    .send(Method::POST, "/api/v1/orgs", &[], Some(&body))
+                    .await
+                    .map(|reply| reply.status.as_u16())
+            })
+        })
+        .collect();
+    eventually("the pool is busy", async || {
+        let metrics = internal.get("/internal/metrics").await.expect(200).text();
+        metrics.lines().any(|line| line.strip_prefix("gpuaas_db_waiting ").is_some_and(|count| count != "0"))
+    })
+    .await;
+    let answered = tokio::time::timeout(Duration::from_secs(1), internal.get("/internal/readyz")).await;
+    answered.expect("readiness does not queue behind requests").expect(200);
+    admin.batch_execute("ROLLBACK").await.unwrap();
+    for request in waiting {
+        request.await.unwrap().unwrap();
+    }
+    drop(workers);
+    // And without a database it is not ready.
+    let Installation { postgres, .. } = installation;
+    postgres.stop().await;
+    let gone = internal.get("/internal/readyz").await.expect(503).json();
+    assert_eq!(gone["problem"], "the database does not answer");
+}
