@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use blob::BlobConfig;
 use clap::Args;
 use iam::{Iam, SeededKey};
 use postgres_server::{DataDirLock, Server};
@@ -94,7 +95,7 @@ fn audit_config(data_dir: &Path, witness_url: Option<String>) -> AuditConfig {
     AuditConfig {
         verifier_key_file: Some(data_dir.join("audit.vkey")),
         log_name: crate::config::default_log_name(),
-        replica_dir: Some(data_dir.join("audit-replica")),
+        replica: Some(BlobConfig::directory(data_dir.join("audit-replica"))),
         witness_url,
         witness_git: None,
     }

@@ -34,6 +34,7 @@ mod net;
 mod postgres;
 mod proxy;
 pub mod released;
+mod s3;
 pub mod schema;
 mod scratch;
 mod template;
@@ -52,6 +53,7 @@ pub use nats::NatsServer;
 pub use net::free_port;
 pub use postgres::{PrivatePostgres, shared_connection};
 pub use proxy::Proxy;
+pub use s3::S3Server;
 pub use scratch::Scratch;
 pub use walls::check_walls;
 

@@ -1,13 +1,10 @@
 //! `audit-sealer`: seals audit entries, signs checkpoints, and brings both elsewhere.
 
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use audit::{Channel, Delivery, Destination, Replica, Sealer, Witness};
+use blob::Blobs;
 use db::Internal;
-use object_store::ObjectStore;
-use object_store::local::LocalFileSystem;
 
 use crate::config::AuditConfig;
 use crate::process::Process;
@@ -25,8 +22,10 @@ pub async fn start(process: &mut Process, config: &AuditConfig) -> Result<(), Fa
     );
     let stop = process.stop.clone();
     process.spawn("audit sealer", async move { sealer.run(stop).await });
-    if let Some(directory) = &config.replica_dir {
-        let replica = Replica::new(internal(process, "audit-replica"), second_place(directory)?);
+    if let Some(place) = &config.replica {
+        let blobs = Blobs::open(place)
+            .map_err(|error| Failure::new(format!("the audit log's second place cannot be used: {error}")))?;
+        let replica = Replica::new(internal(process, "audit-replica"), blobs);
         start_delivery(process, "audit replica", Arc::new(replica));
     }
     let channel = match (&config.witness_url, &config.witness_git) {
@@ -54,16 +53,4 @@ fn start_delivery(process: &mut Process, task: &'static str, destination: Arc<dy
 
 fn internal(process: &Process, worker: &'static str) -> Internal {
     Internal::new(process.sealer_pool.clone(), worker, process.backstop)
-}
-
-/// A directory as an object store that keeps what it was given even if the power fails.
-fn second_place(directory: &Path) -> Result<Arc<dyn ObjectStore>, Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(format!("the audit log's second place {} cannot be used: {error}", directory.display()))
-    };
-    // Entries are tenants' data: nobody else on this machine reads them.
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| failed(&error))?;
-    let objects = LocalFileSystem::new_with_prefix(directory).map_err(|error| failed(&error))?;
-    Ok(Arc::new(objects.with_fsync(true)))
 }
