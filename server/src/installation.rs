@@ -2,8 +2,11 @@
 //! configuration file.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
+use secrets::{Keyring, MissingKey};
+use types::SystemEntropy;
 
 use crate::Failure;
 use crate::config;
@@ -36,6 +39,24 @@ impl Installation {
         match &self.database_url {
             Some(url) => named_database(&data_dir, url).map(|(database, _)| database),
             None => running_database(&data_dir),
+        }
+    }
+
+    /// The keys that protect its secrets.
+    pub fn secret_keys(&self) -> Result<Keyring, Failure> {
+        if let Some(file) = &self.config {
+            return config::load(file)?.secret_keys();
+        }
+        let data_dir = data_directory(self.data_dir.clone())?;
+        let file = data_dir.join("secrets.key");
+        Ok(Keyring::from_file(&file, MissingKey::Refuse, Arc::new(SystemEntropy))?)
+    }
+
+    /// The audit log's name.
+    pub fn log_name(&self) -> Result<String, Failure> {
+        match &self.config {
+            Some(file) => Ok(config::load(file)?.audit.log_name),
+            None => Ok(config::default_log_name()),
         }
     }
 

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use audit::Sealer;
+use audit::{SealKeys, Sealer};
 use db::{Internal, Login};
 use merkle::SignerKey;
 use testkit::{SPINE, TestDb};
@@ -25,14 +25,14 @@ FROM generate_series(1, 100000) n";
 async fn main() {
     let test = TestDb::with(&[SPINE, iam::MIGRATION_SET, audit::MIGRATION_SET]).await;
     test.run(FILL).await;
-    let key = Arc::new(SignerKey::from_seed("audit.rate", &[7; 32]).expect("a seed is 32 bytes"));
+    let key = SignerKey::from_seed("audit.rate", &[7; 32]).expect("a seed is 32 bytes");
     let internal = Internal::new(test.pool(Login::Sealer, 2), "rate", false);
     let sealer = Sealer::new(
         internal,
         Arc::clone(&test.clock),
         test.nudges.clone(),
         test.settings.clone(),
-        Arc::new(move || Arc::clone(&key)),
+        Arc::new(SealKeys::from(key)),
     );
     let (begun, mut sealed, mut steps) = (Instant::now(), 0, 0);
     while sealed < ENTRIES as usize {

@@ -190,7 +190,11 @@ impl Audit {
         let rows = self.db.internal("audit.keys").query(store::KEY_LIST, &[]).await?;
         let keys = rows
             .iter()
-            .map(|row| LogKey { verifier_key: row.get(0), from_size: store::unsigned(row.get(1)) })
+            .map(|row| LogKey {
+                verifier_key: row.get(0),
+                from_size: store::unsigned(row.get(1)),
+                handover: row.get(2),
+            })
             .collect::<Vec<_>>();
         if keys.is_empty() {
             return Err(NOTHING_SEALED.error("no entry has been sealed yet, so no key has been used"));

@@ -12,6 +12,7 @@ use std::path::Path;
 use authz::{Actor, Context, Resource, authorize};
 use db::{Change, Db, DbError, Internal};
 use merkle::export::CHECKPOINTS_MAX;
+use merkle::tree::SIZE_MAX;
 use merkle::{ExportError, ExportWriter, NoteError, SignedNote, VerifierKey};
 use types::{Id, Kind};
 
@@ -69,7 +70,8 @@ pub async fn export(internal: &Internal, directory: &Path) -> Result<Exported, E
     };
     let checkpoint = store::checkpoint(&row);
     let note = SignedNote::parse(checkpoint.note.as_bytes())?;
-    let key = signer_of(internal, &note).await?;
+    let keys = keys(internal, checkpoint.size).await?;
+    let newest = keys.last().ok_or(ExportFailure::NothingSealed)?;
     let mut writer = ExportWriter::create(directory)?;
     // A page never reaches from one era into the next: places compare only within one.
     let eras = internal.query(store::ERA_LIST, &[]).await?;
@@ -89,7 +91,12 @@ pub async fn export(internal: &Internal, directory: &Path) -> Result<Exported, E
     for row in &earlier {
         writer.earlier_checkpoint(&SignedNote::parse(row.get::<_, &str>(0).as_bytes())?)?;
     }
-    writer.finish(&note, &key)?;
+    for key in &keys {
+        if let Some(handover) = &key.handover {
+            writer.handover(handover)?;
+        }
+    }
+    writer.finish(&note, &newest.key)?;
     Ok(Exported { entries: checkpoint.size, earlier_checkpoints: earlier.len() })
 }
 
@@ -113,15 +120,28 @@ async fn write_page(
     Ok(())
 }
 
-/// The published key that signed the checkpoint; if none did, the newest one, and the verifier will say so.
-async fn signer_of(internal: &Internal, note: &SignedNote) -> Result<VerifierKey, ExportFailure> {
-    let mut newest = None;
+/// The key the log is known by, if it has one yet.
+pub async fn newest_key(internal: &Internal) -> Result<Option<VerifierKey>, ExportFailure> {
+    Ok(keys(internal, SIZE_MAX).await?.pop().map(|newest| newest.key))
+}
+
+/// A key of the log, and how it came to be the log's.
+pub(crate) struct Key {
+    pub key: VerifierKey,
+    pub handover: Option<SignedNote>,
+}
+
+/// The keys that signed the first `size` entries, oldest first.
+pub(crate) async fn keys(internal: &Internal, size: u64) -> Result<Vec<Key>, ExportFailure> {
+    let mut keys = Vec::new();
     for row in internal.query(store::KEY_LIST, &[]).await? {
-        let key: VerifierKey = row.get::<_, &str>(0).parse()?;
-        if note.verify(std::slice::from_ref(&key)).is_ok() {
-            return Ok(key);
+        if store::unsigned(row.get(1)) <= size {
+            let handover: Option<&str> = row.get(2);
+            keys.push(Key {
+                key: row.get::<_, &str>(0).parse()?,
+                handover: handover.map(|note| SignedNote::parse(note.as_bytes())).transpose()?,
+            });
         }
-        newest = Some(key);
     }
-    newest.ok_or(ExportFailure::NothingSealed)
+    Ok(keys)
 }

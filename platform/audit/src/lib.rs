@@ -13,7 +13,7 @@
 //! - What is delivered elsewhere is never overwritten there: the same bytes are fine, others are an alarm.
 //!
 //! Must never: write an entry of its own accord other than through the spine, show a tenant another tenant's entry or
-//! its existence, or sign with a key that the log is not known by.
+//! its existence, or sign with a key that the log is not known by and was not handed over to.
 
 mod canonical;
 mod delivery;
@@ -41,16 +41,16 @@ use domain::Domain;
 
 pub use delivery::{Delivery, DeliveryError, Destination, Parcel};
 pub use entries::EntryFilter;
-pub use export::{ExportFailure, Exported, export, record_export};
+pub use export::{ExportFailure, Exported, export, newest_key, record_export};
 pub use model::{
     CheckpointReply, Entry, EntryActor, EntryId, EntryPage, ListedEntry, LogKey, LogKeys, OmittedState,
     Party, Sealed, SignedCheckpoint,
 };
 pub use policy::EntryRead;
 pub use replica::Replica;
-pub use sealer::{SealError, SealKey, Sealer, Step};
+pub use sealer::{KeySource, SealError, SealKeys, Sealer, Step};
 pub use store::NEW_CLUSTER;
-pub use tenant::{PageProof, TenantError, verify_growth, verify_page};
+pub use tenant::{PageProof, TenantError, trusted_keys, verify_growth, verify_page};
 pub use witness::{Channel, Witness};
 
 /// The audit domain as requests see it. Cheap to clone.

@@ -4,7 +4,8 @@
 //! entries/<from>-<to>.jsonl     the lines of entries from..to
 //! leaves/<from>-<to>            their leaf hashes, 32 bytes each
 //! checkpoints/<to>              the signed checkpoint over the first `to` entries
-//! keys/<id>                     the verifier key that signed it
+//! keys/<id>                     the log's verifier keys
+//! handovers/<size>              where one key took over from another, as a line of an export's `handovers`
 //! write-once                    shows that the place refuses to replace an object
 //! ```
 //!
@@ -22,11 +23,12 @@ use blob::{BlobError, BlobPath, Blobs, PutNew};
 use bytes::Bytes;
 use db::{Internal, Settings};
 use futures::future::BoxFuture;
-use merkle::{Hash, SignedNote, leaf_hash};
+use merkle::export::note_line;
+use merkle::{Handover, Hash, leaf_hash};
 
 use crate::delivery::{DeliveryError, Destination, Parcel};
 use crate::settings::{REPLICATE_BATCH_MAX, REPLICATE_INTERVAL_MS};
-use crate::store;
+use crate::{export, store};
 
 pub struct Replica {
     internal: Internal,
@@ -64,7 +66,7 @@ impl Replica {
             from = to;
         }
         self.put_part(part).await?;
-        self.put_keys(&parcel.note).await?;
+        self.put_keys(parcel.to).await?;
         // Last: a checkpoint that is there means that everything it covers is.
         self.put(&format!("checkpoints/{:020}", parcel.to), parcel.note.clone().into()).await
     }
@@ -99,16 +101,18 @@ impl Replica {
         self.put(&format!("leaves/{range}"), part.leaves.into()).await
     }
 
-    /// The keys that signed the note, so that the copy is of use without the database.
-    async fn put_keys(&self, note: &str) -> Result<(), DeliveryError> {
-        let garbled =
-            |what: &dyn std::fmt::Display| DeliveryError::Alarm(format!("stored key or note: {what}"));
-        let note = SignedNote::parse(note.as_bytes()).map_err(|error| garbled(&error))?;
-        for row in self.internal.query(store::KEY_LIST, &[]).await? {
-            let text: String = row.get(0);
-            let key: merkle::VerifierKey = text.parse().map_err(|error| garbled(&error))?;
-            if note.verify(std::slice::from_ref(&key)).is_ok() {
-                self.put(&format!("keys/{:08x}", key.id()), format!("{key}\n").into()).await?;
+    /// The log's keys and how each came to be, so that the copy is of use without the database.
+    async fn put_keys(&self, size: u64) -> Result<(), DeliveryError> {
+        let keys = export::keys(&self.internal, size).await;
+        let keys = keys.map_err(|error| DeliveryError::Alarm(format!("the log's keys: {error}")))?;
+        for export::Key { key, handover } in keys {
+            self.put(&format!("keys/{:08x}", key.id()), format!("{key}\n").into()).await?;
+            if let Some(note) = handover {
+                let opened = Handover::open(&note).ok().flatten();
+                let size = opened.map(|handover| handover.checkpoint.size);
+                let size =
+                    size.ok_or_else(|| DeliveryError::Alarm(format!("no hand-over made {key} the log's")))?;
+                self.put(&format!("handovers/{size:020}"), note_line(&note).into()).await?;
             }
         }
         Ok(())

@@ -20,6 +20,12 @@ pub static SEAL_BATCH_BYTES_MAX: Setting<u64> = Setting::new(
     "Most bytes of before and after states sealed in one transaction: bounds the sealer's memory.",
 )
 .checked(|v| *v >= 1024);
+pub static KEY_RENEW_MS: Setting<u64> = Setting::new(
+    "audit.key_renew_ms",
+    10_000,
+    "How often a sealer looks for a newer signing key, in milliseconds.",
+)
+.checked(|v| *v >= 100);
 pub static REPLICATE_INTERVAL_MS: Setting<u64> = Setting::new(
     "audit.replicate_interval_ms",
     2_000,
@@ -63,6 +69,7 @@ pub fn settings() -> Vec<SettingInfo> {
         SEAL_INTERVAL_MS.info(),
         SEAL_BATCH_MAX.info(),
         SEAL_BATCH_BYTES_MAX.info(),
+        KEY_RENEW_MS.info(),
         REPLICATE_INTERVAL_MS.info(),
         REPLICATE_BATCH_MAX.info(),
         WITNESS_INTERVAL_MS.info(),

@@ -137,7 +137,12 @@ SELECT note FROM (
     FROM audit.checkpoint WHERE size < $1
 ) AS earlier WHERE n % greatest(1, (total + $2 - 1) / $2) = 0 ORDER BY size";
 
-pub const KEY_LIST: &str = "SELECT verifier_key, from_size FROM audit.signing_key ORDER BY from_size";
+/// The log's keys, each but the first with the checkpoint at which it took over.
+pub const KEY_LIST: &str = "
+SELECT k.verifier_key, k.from_size, c.note FROM audit.signing_key k
+LEFT JOIN audit.checkpoint c ON c.size = k.from_size
+    AND EXISTS (SELECT FROM audit.signing_key before WHERE before.from_size < k.from_size)
+ORDER BY k.from_size";
 
 /// Stored hashes by range: leaves, and the levels above them.
 pub const HASH_RANGES: &str = "

@@ -6,5 +6,6 @@ mod canonical;
 mod delivering;
 mod fixture;
 mod reading;
+mod rotating;
 mod sealing;
 mod tampering;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use audit::{Delivery, DeliveryError, Replica, Sealer};
+use audit::{Delivery, DeliveryError, Replica, SealKeys, Sealer};
 use blob::{BlobPath, Blobs};
 use db::{Internal, Login};
 use merkle::{Outside, SignerKey, verify_export};
@@ -40,14 +40,13 @@ async fn joined(blobs: &Blobs, directory: &str) -> Vec<u8> {
 async fn a_bucket_holds_a_copy_that_verifies_and_is_never_overwritten() {
     let server = S3Server::start().await;
     let test = TestDb::with(&[SPINE, iam::MIGRATION_SET, audit::MIGRATION_SET]).await;
-    let key = Arc::new(SignerKey::from_seed("audit.s3", &[7; 32]).unwrap());
-    let signer = Arc::clone(&key);
+    let keys = SealKeys::from(SignerKey::from_seed("audit.s3", &[7; 32]).unwrap());
     let sealer = Sealer::new(
         Internal::new(test.pool(Login::Sealer, 1), "sealer", true),
         Arc::clone(&test.clock),
         test.nudges.clone(),
         test.settings.clone(),
-        Arc::new(move || Arc::clone(&signer)),
+        Arc::new(keys.clone()),
     );
     let first = delivery(&test, &server);
     first.look_around().await.unwrap();
@@ -70,7 +69,7 @@ async fn a_bucket_holds_a_copy_that_verifies_and_is_never_overwritten() {
     std::fs::write(scratch.path().join("checkpoint"), blobs.get(&newest).await.unwrap().unwrap()).unwrap();
     let kept = Scratch::new("s3-key");
     let key_file = kept.path().join("audit.vkey");
-    std::fs::write(&key_file, format!("{}\n", key.verifier())).unwrap();
+    std::fs::write(&key_file, format!("{}\n", keys.current.verifier())).unwrap();
     let outside = Outside { key: Some(key_file), checkpoint: None };
     let report = verify_export(scratch.path(), &outside).unwrap();
     assert!(report.is_clean() && report.entries == 900, "{report}");

@@ -6,19 +6,20 @@ use audit::{Channel, Delivery, Destination, Replica, Sealer, Witness};
 use blob::Blobs;
 use db::Internal;
 
+use crate::Failure;
+use crate::audit_key::LogKeys;
 use crate::config::AuditConfig;
 use crate::process::Process;
-use crate::{Failure, audit_key};
 
 pub async fn start(process: &mut Process, config: &AuditConfig) -> Result<(), Failure> {
     let app = Arc::clone(&process.app);
-    let key = audit_key::open(&app, &config.log_name, config.verifier_key_file.as_deref()).await?;
+    let keys = LogKeys::open(&app, &config.log_name, config.verifier_key_file.as_deref()).await?;
     let sealer = Sealer::new(
         internal(process, "audit-sealer"),
         Arc::clone(&app.clock),
         app.db.nudges().clone(),
         app.settings.clone(),
-        key,
+        Arc::new(keys),
     );
     let stop = process.stop.clone();
     process.spawn("audit sealer", async move { sealer.run(stop).await });

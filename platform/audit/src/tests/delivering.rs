@@ -11,22 +11,22 @@ use types::SystemClock;
 use super::fixture::{World, crash_after};
 use crate::{Channel, Delivery, DeliveryError, Destination, Replica, Witness};
 
-fn delivery(world: &World, destination: impl Destination) -> Delivery {
+pub fn delivery(world: &World, destination: impl Destination) -> Delivery {
     Delivery::new(world.internal(), Arc::new(SystemClock), world.settings.clone(), Arc::new(destination))
 }
 
-fn place(world: &World) -> (PathBuf, Blobs) {
+pub fn place(world: &World) -> (PathBuf, Blobs) {
     let path = world.directory("replica");
     let blobs = Blobs::open(&BlobConfig::directory(&path)).unwrap();
     (path, blobs)
 }
 
-async fn deliver_all(delivery: &Delivery) {
+pub async fn deliver_all(delivery: &Delivery) {
     while delivery.step().await.unwrap().is_some() {}
 }
 
 /// Joins a copy into an export, as the guide says, and verifies it.
-fn joined(replica: &Path, world: &World) -> merkle::Report {
+pub fn joined(replica: &Path, world: &World) -> merkle::Report {
     let export = world.directory("joined");
     let sorted = |directory: &str| {
         let mut paths: Vec<PathBuf> =
@@ -41,7 +41,13 @@ fn joined(replica: &Path, world: &World) -> merkle::Report {
     std::fs::copy(sorted("checkpoints").last().unwrap(), export.join("checkpoint")).unwrap();
     let key = export.with_extension("vkey");
     std::fs::write(&key, format!("{}\n", world.key.verifier())).unwrap();
-    std::fs::copy(sorted("keys").last().unwrap(), export.join("key")).unwrap();
+    for (directory, file) in [("keys", "key"), ("handovers", "handovers")] {
+        if replica.join(directory).exists() {
+            let bytes: Vec<u8> =
+                sorted(directory).iter().flat_map(|path| std::fs::read(path).unwrap()).collect();
+            std::fs::write(export.join(file), bytes).unwrap();
+        }
+    }
     verify_export(&export, &Outside { key: Some(key), checkpoint: None }).unwrap()
 }
 

@@ -7,13 +7,13 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use futures::future::BoxFuture;
 use http_body_util::BodyExt as _;
-use merkle::VerifierKey;
+use merkle::KeyChain;
 use tower::ServiceExt as _;
 use types::ErrorKind;
 use web::{Authenticator, Credential, Gate, Identity, Limits};
 
 use super::fixture::World;
-use crate::{EntryFilter, EntryPage, TenantError, verify_growth, verify_page};
+use crate::{EntryFilter, EntryPage, TenantError, trusted_keys, verify_growth, verify_page};
 
 fn filter(limit: u32) -> EntryFilter {
     EntryFilter { proofs: true, limit, ..EntryFilter::default() }
@@ -24,8 +24,9 @@ fn over_the_wire(page: &EntryPage) -> EntryPage {
     serde_json::from_str(&serde_json::to_string(page).unwrap()).unwrap()
 }
 
-async fn keys(world: &World) -> Vec<VerifierKey> {
-    world.audit.keys().await.unwrap().keys.iter().map(|key| key.verifier_key.parse().unwrap()).collect()
+/// What follows from the first key of the log, which a tenant kept.
+async fn keys(world: &World) -> KeyChain {
+    trusted_keys(world.key.verifier().clone(), &world.audit.keys().await.unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -83,7 +84,7 @@ async fn a_lie_in_a_reply_is_noticed() {
 
     let stranger = merkle::SignerKey::from_seed("audit.test", &[9; 32]).unwrap();
     assert!(matches!(
-        verify_page(&page, std::slice::from_ref(stranger.verifier())),
+        verify_page(&page, &KeyChain::new(vec![stranger.verifier().clone()])),
         Err(TenantError::Checkpoint(_))
     ));
 }
