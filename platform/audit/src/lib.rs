@@ -46,7 +46,7 @@ pub use model::{
     CheckpointReply, Entry, EntryActor, EntryId, EntryPage, ListedEntry, LogKey, LogKeys, OmittedState,
     Party, Sealed, SignedCheckpoint,
 };
-pub use policy::EntryRead;
+pub use policy::{EntryRead, LogRead};
 pub use replica::Replica;
 pub use sealer::{KeySource, SealError, SealKeys, Sealer, Step};
 pub use store::NEW_CLUSTER;

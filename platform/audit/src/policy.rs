@@ -9,6 +9,13 @@ impl Action for EntryRead {
     const TITLE: &'static str = "Read an organization's audit log";
 }
 
+/// Reading everybody's entries, and those that belong to no organization.
+pub struct LogRead;
+impl Action for LogRead {
+    const NAME: &'static str = "audit.log.read";
+    const TITLE: &'static str = "Read the audit log of the whole platform";
+}
+
 /// Taking the whole log out. There is no request for it: only the machine's owner can.
 pub struct LogExport;
 impl Action for LogExport {
@@ -17,7 +24,7 @@ impl Action for LogExport {
 }
 
 pub fn actions() -> Vec<ActionInfo> {
-    vec![ActionInfo::of::<EntryRead>(), ActionInfo::of::<LogExport>()]
+    vec![ActionInfo::of::<EntryRead>(), ActionInfo::of::<LogRead>(), ActionInfo::of::<LogExport>()]
 }
 
 /// The name the export command acts under.

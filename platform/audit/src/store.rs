@@ -108,18 +108,33 @@ SELECT e.at FROM audit.tree t CROSS JOIN LATERAL (
 
 // ------------------------------------------------------------------------------------------------------------ reading
 
-/// Oldest first: newest first would move pages under a reader.
+/// What every listing filters by, and its order. Oldest first: newest first would move pages under a reader.
+macro_rules! entry_filters {
+    () => {
+        " e.at >= $1 AND (e.at, e.id) > ($1, $2) AND e.at < $3
+       AND ($4::text IS NULL OR e.actor_id = $4)
+       AND ($5::text IS NULL OR e.resource_id = $5)
+       AND ($6::text IS NULL OR e.action = $6)
+       AND ($7::text IS NULL OR starts_with(e.action, $7))
+       AND ($8::uuid IS NULL OR e.correlation_id = $8)
+     ORDER BY e.at, e.id LIMIT $9"
+    };
+}
+
+/// An organization's entries.
 pub const ENTRY_LIST: &str = concat!(
     "SELECT ",
     entry_columns!(),
-    ", l.index FROM spine.audit_entry e LEFT JOIN audit.leaf l ON l.entry_id = e.id
-     WHERE e.org_id = $1 AND e.at >= $2 AND (e.at, e.id) > ($2, $3) AND e.at < $4
-       AND ($5::text IS NULL OR e.actor_id = $5)
-       AND ($6::text IS NULL OR e.resource_id = $6)
-       AND ($7::text IS NULL OR e.action = $7)
-       AND ($8::text IS NULL OR starts_with(e.action, $8))
-       AND ($9::uuid IS NULL OR e.correlation_id = $9)
-     ORDER BY e.at, e.id LIMIT $10"
+    ", l.index FROM spine.audit_entry e LEFT JOIN audit.leaf l ON l.entry_id = e.id WHERE e.org_id = $10 AND",
+    entry_filters!()
+);
+
+/// Everybody's entries, and those that are nobody's.
+pub const LOG_LIST: &str = concat!(
+    "SELECT ",
+    entry_columns!(),
+    ", l.index FROM spine.audit_entry e LEFT JOIN audit.leaf l ON l.entry_id = e.id WHERE",
+    entry_filters!()
 );
 
 /// Making an organization leaves an entry in it: one without any does not exist.

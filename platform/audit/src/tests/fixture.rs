@@ -17,7 +17,7 @@ use types::SystemClock;
 use uuid::Uuid;
 
 use crate::sealer::{SealError, SealKeys, Sealer, Step};
-use crate::{Audit, EntryRead, KeySource, store};
+use crate::{Audit, EntryRead, KeySource, LogRead, store};
 
 pub struct Change1;
 impl Action for Change1 {
@@ -48,8 +48,9 @@ pub struct World {
 impl World {
     pub async fn new() -> Self {
         let test = TestDb::with(&[SPINE, iam::MIGRATION_SET, crate::MIGRATION_SET]).await;
-        let decider: Arc<dyn Decider> =
-            Arc::new(RoleDecider::default().also::<EntryRead>(true).also::<Change1>(true));
+        let decider: Arc<dyn Decider> = Arc::new(
+            RoleDecider::default().also::<EntryRead>(true).also::<LogRead>(false).also::<Change1>(true),
+        );
         let audit = Audit::new(test.db.clone(), test.settings.clone(), decider);
         Self {
             db: test.db.clone(),

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use futures::future::BoxFuture;
 use http_body_util::BodyExt as _;
+use iam::OrganizationId;
 use merkle::KeyChain;
 use tower::ServiceExt as _;
 use types::ErrorKind;
@@ -185,6 +186,54 @@ async fn an_outsiders_reading_is_recorded_and_a_listing_still_ends() {
     assert_eq!(world.count(readings).await, 5);
     let own = world.audit.entry_list(&world.owner(org), org, &filter(20)).await.unwrap();
     assert_eq!(own.items.len(), 10, "the tenant sees who looked");
+}
+
+#[tokio::test]
+async fn the_platform_reads_everything_and_a_tenant_nothing_of_it() {
+    let world = World::new().await;
+    let (ours, theirs) = (world.organization(), world.organization());
+    world.changes(ours, 3).await;
+    world.changes(theirs, 2).await;
+    // Leaves an entry that belongs to no organization.
+    crate::record_export(&world.db).await.unwrap();
+    world.seal_all().await;
+    let keys = keys(&world).await;
+    let (mut cursor, mut seen) = (None, Vec::new());
+    loop {
+        let filter = EntryFilter { cursor, ..filter(4) };
+        let page = over_the_wire(&world.audit.log_list(&world.operator(), &filter).await.unwrap());
+        assert_eq!(verify_page(&page, &keys).unwrap().proven, page.items.len());
+        seen.extend(page.items.iter().map(|item| item.entry.org_id));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let count = |wanted| seen.iter().filter(|org_id| **org_id == wanted).count();
+    assert_eq!((count(Some(ours)), count(Some(theirs)), count(None), seen.len()), (3, 2, 1, 6));
+    // Two pages: the first showed both organizations, the second only the other one and nobody's.
+    let readings = |org: Option<OrganizationId>| {
+        let is = org.map_or("IS NULL".to_owned(), |org| format!("= '{}'", org.as_uuid()));
+        format!("SELECT count(*) FROM spine.audit_entry WHERE action = 'audit.log.read' AND org_id {is}")
+    };
+    assert_eq!(world.count(&readings(None)).await, 2);
+    assert_eq!(world.count(&readings(Some(ours))).await, 1, "each organization shown is told");
+    assert_eq!(world.count(&readings(Some(theirs))).await, 2);
+    let told = world.audit.entry_list(&world.owner(ours), ours, &filter(10)).await.unwrap().items;
+    let after = told.last().unwrap().entry.after.clone().unwrap();
+    assert_eq!((after["entries"].as_u64(), after.get("filter")), (Some(3), None), "and of itself only");
+
+    for filter in [filter(10), EntryFilter { actor: Some("opr_test".to_owned()), ..filter(10) }] {
+        let refused = world.audit.log_list(&world.owner(ours), &filter).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Forbidden);
+    }
+    // A cursor of one listing is none of another.
+    let page = world.audit.log_list(&world.operator(), &filter(2)).await.unwrap();
+    let other = EntryFilter { cursor: page.next_cursor, ..filter(2) };
+    let refused = world.audit.entry_list(&world.owner(ours), ours, &other).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    let filtered = EntryFilter { action: Some("audit.log.export".to_owned()), ..filter(10) };
+    assert_eq!(world.audit.log_list(&world.operator(), &filtered).await.unwrap().items.len(), 1);
 }
 
 /// Everybody is who the test says.
