@@ -98,11 +98,13 @@ INSERT INTO audit.era SELECT max(e.number) + 1, max(t.size), max(c.system_identi
 UPDATE audit.tree SET done_xid = '1', done_id = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 RESET session_replication_role;";
 
-/// When the oldest entry that is not sealed was written.
+/// When the oldest entry that is not sealed was written. Above the next transaction id lie only entries of an earlier era,
+/// all of them sealed: after a restore these may be the whole log.
 pub const OLDEST_UNSEALED: &str = "
 SELECT e.at FROM audit.tree t CROSS JOIN LATERAL (
     SELECT e.at FROM spine.audit_entry e
     WHERE e.xid >= t.done_xid AND (e.xid, e.id) > (t.done_xid, t.done_id)
+      AND e.xid < pg_snapshot_xmax(pg_current_snapshot())
       AND NOT EXISTS (SELECT FROM audit.leaf l WHERE l.entry_id = e.id)
     ORDER BY e.xid, e.id LIMIT 1) e";
 
@@ -145,12 +147,15 @@ pub const CHECKPOINT_NEWEST: &str =
 
 pub const CHECKPOINT_GET: &str = "SELECT size, root, note, at FROM audit.checkpoint WHERE size = $1";
 
-/// At most `$2` checkpoints below a size, evenly spread.
+/// At most `$2` checkpoints below a size, evenly spread over the entries: one look into the index each, however many
+/// checkpoints there are.
 pub const CHECKPOINT_SAMPLE: &str = "
-SELECT note FROM (
-    SELECT note, size, row_number() OVER (ORDER BY size) AS n, count(*) OVER () AS total
-    FROM audit.checkpoint WHERE size < $1
-) AS earlier WHERE n % greatest(1, (total + $2 - 1) / $2) = 0 ORDER BY size";
+SELECT c.note FROM (
+    SELECT DISTINCT (SELECT c.size FROM audit.checkpoint c
+                     WHERE c.size <= place.entries AND c.size < $1::bigint ORDER BY c.size DESC LIMIT 1) AS size
+    FROM (SELECT ($1::bigint::numeric * n / least($1::bigint, $2::bigint))::bigint AS entries
+          FROM generate_series(1, least($1::bigint, $2::bigint)) AS n) AS place
+) AS chosen JOIN audit.checkpoint c ON c.size = chosen.size ORDER BY c.size";
 
 /// The log's keys, each but the first with the checkpoint at which it took over.
 pub const KEY_LIST: &str = "
