@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use audit::{KeySource, Sealer};
 use authz::{Actor, Context};
+use blob::Blobs;
 use clap::{Args, Subcommand};
 use db::{Db, Internal, Login, Nudges};
 use merkle::{Outside, verify_export};
@@ -71,7 +72,12 @@ async fn export(arguments: ExportArguments) -> Result<(), Failure> {
     database.check().await?;
     audit::record_export(&recorder(&database)?).await.map_err(failed)?;
     let reader = Internal::new(database.pool(Login::Reader, 1)?, "audit export", false);
-    let exported = audit::export(&reader, &arguments.out).await.map_err(failed)?;
+    // Opened only if it is needed: opening makes a directory that is not there.
+    let needed = audit::needs_copy(&reader).await.map_err(failed)?;
+    let replica = arguments.installation.replica()?.filter(|_| needed);
+    let blobs = replica.as_ref().map(Blobs::open).transpose();
+    let blobs = blobs.map_err(|error| Failure::new(error.to_string()))?;
+    let exported = audit::export(&reader, blobs.as_ref(), &arguments.out).await.map_err(failed)?;
     terminal::say(&format!(
         "{entries} entries written to {directory}, with the checkpoint over them and {earlier} earlier ones.\n\
          Check them anywhere: gpuaasd audit verify {directory} --key FILE --checkpoint FILE, with a key and a checkpoint that \

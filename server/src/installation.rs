@@ -4,14 +4,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use blob::BlobConfig;
 use clap::Args;
 use secrets::{Keyring, MissingKey};
 use types::SystemEntropy;
 
-use crate::Failure;
 use crate::config;
 use crate::database::Database;
 use crate::embedded::{data_directory, named_database, running_database};
+use crate::{Failure, up};
 
 #[derive(Args)]
 pub struct Installation {
@@ -50,6 +51,14 @@ impl Installation {
         let data_dir = data_directory(self.data_dir.clone())?;
         let file = data_dir.join("secrets.key");
         Ok(Keyring::from_file(&file, MissingKey::Refuse, Arc::new(SystemEntropy))?)
+    }
+
+    /// The audit log's second place, if it has one.
+    pub fn replica(&self) -> Result<Option<BlobConfig>, Failure> {
+        match &self.config {
+            Some(file) => Ok(config::load(file)?.audit.replica),
+            None => Ok(Some(up::replica(&data_directory(self.data_dir.clone())?))),
+        }
     }
 
     /// The audit log's name.

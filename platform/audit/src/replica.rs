@@ -28,14 +28,13 @@ use merkle::{Handover, Hash, leaf_hash};
 
 use crate::delivery::{DeliveryError, Destination, Parcel};
 use crate::settings::{REPLICATE_BATCH_MAX, REPLICATE_INTERVAL_MS};
-use crate::{export, store};
+use crate::{copy, export, store};
 
 pub struct Replica {
     internal: Internal,
     blobs: Blobs,
 }
 
-const ENTRIES: &str = "entries";
 /// Where it is tried out whether the place keeps what it has.
 const PROBE: &str = "write-once";
 /// Entries read at once.
@@ -96,9 +95,8 @@ impl Replica {
     }
 
     async fn put_part(&self, part: Part) -> Result<(), DeliveryError> {
-        let range = format!("{:020}-{:020}", part.from, part.to);
-        self.put(&format!("{ENTRIES}/{range}.jsonl"), part.lines.into()).await?;
-        self.put(&format!("leaves/{range}"), part.leaves.into()).await
+        self.put(&copy::name(part.from, part.to), part.lines.into()).await?;
+        self.put(&format!("leaves/{:020}-{:020}", part.from, part.to), part.leaves.into()).await
     }
 
     /// The log's keys and how each came to be, so that the copy is of use without the database.
@@ -154,7 +152,7 @@ fn path(name: &str) -> Result<BlobPath, DeliveryError> {
     BlobPath::parse(name).map_err(|error| DeliveryError::Unavailable(format!("{name}: {error}")))
 }
 
-fn unavailable(error: BlobError) -> DeliveryError {
+pub(crate) fn unavailable(error: BlobError) -> DeliveryError {
     DeliveryError::Unavailable(error.to_string())
 }
 
@@ -174,7 +172,7 @@ impl Destination for Replica {
     fn is_empty(&self) -> BoxFuture<'_, Result<bool, DeliveryError>> {
         Box::pin(async {
             self.blobs.check_write_once(&path(PROBE)?).await.map_err(unavailable)?;
-            let entries = self.blobs.list(Some(&path(ENTRIES)?), None, 1).await.map_err(unavailable)?;
+            let entries = self.blobs.list(Some(&path(copy::ENTRIES)?), None, 1).await.map_err(unavailable)?;
             Ok(entries.is_empty())
         })
     }

@@ -139,8 +139,9 @@ pub const LOG_LIST: &str = concat!(
     entry_filters!()
 );
 
-/// Making an organization leaves an entry in it: one without any does not exist.
-pub const ORGANIZATION_EXISTS: &str = "SELECT 1 FROM spine.audit_entry e WHERE e.org_id = $1 LIMIT 1";
+/// Making an organization leaves an entry in it: one without any does not exist, unless old entries were pruned.
+pub const ORGANIZATION_EXISTS: &str = "
+(SELECT 1 FROM spine.audit_entry e WHERE e.org_id = $1 LIMIT 1) UNION ALL (SELECT 1 FROM audit.pruned) LIMIT 1";
 
 pub const CHECKPOINT_NEWEST: &str =
     "SELECT size, root, note, at FROM audit.checkpoint ORDER BY size DESC LIMIT 1";
@@ -197,7 +198,7 @@ pub const EXPORT_RANGE: &str = concat!(
                 coalesce(low.entry_id, '00000000-0000-0000-0000-000000000000') AS low_id
          FROM high LEFT JOIN low ON true
      ), leaf AS (
-         SELECT l.index, l.hash, l.xid, l.entry_id FROM audit.leaf l WHERE l.index >= $1 AND l.index < $2
+         SELECT l.index, l.hash, l.xid, l.entry_id, l.at FROM audit.leaf l WHERE l.index >= $1 AND l.index < $2
      ), entry AS (
          SELECT e.* FROM bound b, spine.audit_entry e
          WHERE e.xid >= b.low_xid AND e.xid <= b.high_xid
@@ -210,9 +211,26 @@ pub const EXPORT_RANGE: &str = concat!(
      )
      SELECT ",
     entry_columns!(),
-    ", leaf.index, leaf.hash FROM leaf FULL JOIN entry e ON e.xid = leaf.xid AND e.id = leaf.entry_id
+    ", leaf.index, leaf.hash, leaf.at FROM leaf FULL JOIN entry e ON e.xid = leaf.xid AND e.id = leaf.entry_id
      ORDER BY coalesce(leaf.xid, e.xid), coalesce(leaf.entry_id, e.id), e.at"
 );
+
+// ------------------------------------------------------------------------------------------------------------ pruning
+
+/// The oldest month of entries that ends before `$1`, and how far the second place has come; none without one.
+pub const PRUNE_CANDIDATE: &str = "
+SELECT p.name, p.lower_at, p.upper_at, d.size FROM audit.entry_partition p, audit.delivery d
+WHERE p.upper_at <= $1 AND d.name = 'replica' ORDER BY p.upper_at LIMIT 1";
+
+/// The entries of a span of time, each with its number and hash if it is sealed.
+pub const PRUNE_PAGE: &str = "
+SELECT e.at, e.id, l.index, l.hash FROM spine.audit_entry e LEFT JOIN audit.leaf l ON l.entry_id = e.id
+WHERE e.at >= $1 AND (e.at, e.id) > ($1, $2) AND e.at < $3 ORDER BY e.at, e.id LIMIT $4";
+
+pub const PRUNE: &str = "SELECT audit.partition_drop($1, $2, $3, $4, $5, $6)";
+
+/// The spans of time whose entries are in the second place only.
+pub const PRUNED_LIST: &str = "SELECT lower_at, upper_at FROM audit.pruned ORDER BY lower_at";
 
 // --------------------------------------------------------------------------------------------------------- deliveries
 
@@ -275,6 +293,11 @@ pub fn row_index(row: &Row) -> Option<u64> {
 /// The hash a row's entry was sealed with, if it is.
 pub fn row_hash(row: &Row) -> Option<Hash> {
     row.get::<_, Option<&[u8]>>(ENTRY_COLUMNS + 1).and_then(hash)
+}
+
+/// When a row's entry was written, if it is sealed.
+pub fn row_sealed_at(row: &Row) -> Option<Timestamp> {
+    row.get(ENTRY_COLUMNS + 2)
 }
 
 pub fn stored_hash(row: &Row) -> Option<StoredHash> {

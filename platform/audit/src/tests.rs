@@ -5,6 +5,7 @@
 mod canonical;
 mod delivering;
 mod fixture;
+mod pruning;
 mod reach;
 mod reading;
 mod rotating;

@@ -1,8 +1,8 @@
-//! `audit-sealer`: seals audit entries, signs checkpoints, and brings both elsewhere.
+//! `audit-sealer`: seals audit entries, signs checkpoints, brings both elsewhere, and prunes what is old and safe there.
 
 use std::sync::Arc;
 
-use audit::{Channel, Delivery, Destination, Replica, Sealer, Witness};
+use audit::{Channel, Delivery, Destination, Pruner, Replica, Sealer, Witness};
 use blob::Blobs;
 use db::Internal;
 
@@ -26,6 +26,14 @@ pub async fn start(process: &mut Process, config: &AuditConfig) -> Result<(), Fa
     if let Some(place) = &config.replica {
         let blobs = Blobs::open(place)
             .map_err(|error| Failure::new(format!("the audit log's second place cannot be used: {error}")))?;
+        let pruner = Pruner::new(
+            internal(process, "audit-pruner"),
+            Arc::clone(&app.clock),
+            app.settings.clone(),
+            blobs.clone(),
+        );
+        let stop = process.stop.clone();
+        process.spawn("audit pruner", async move { pruner.run(stop).await });
         let replica = Replica::new(internal(process, "audit-replica"), blobs);
         start_delivery(process, "audit replica", Arc::new(replica));
     }

@@ -33,7 +33,7 @@ async fn rotate(world: &World, former: u8, current: u8) {
 async fn examine(world: &World, kept: &VerifierKey) -> merkle::Report {
     let home = world.directory("exports");
     let directory = home.join(format!("out{}", std::fs::read_dir(&home).unwrap().count()));
-    export(&world.internal(), &directory).await.unwrap();
+    export(&world.internal(), None, &directory).await.unwrap();
     let file = world.directory("kept").join("audit.vkey");
     std::fs::write(&file, format!("{kept}\n")).unwrap();
     verify_export(&directory, &Outside { key: Some(file), checkpoint: None }).unwrap()

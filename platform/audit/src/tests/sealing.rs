@@ -249,7 +249,7 @@ async fn a_restored_log_goes_on_whatever_the_old_transaction_ids_were() {
         world.seal_all().await;
         assert_eq!(world.check_tree().await, 12, "{old_ids}");
         let out = world.directory("restored").join("export");
-        crate::export(&world.internal(), &out).await.unwrap();
+        crate::export(&world.internal(), None, &out).await.unwrap();
         let report = merkle::verify_export(&out, &merkle::Outside::default()).unwrap();
         assert!(report.is_clean() && report.entries == 12, "{old_ids}: {report}");
     }
