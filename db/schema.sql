@@ -64,6 +64,19 @@ GRANT INSERT, SELECT ON audit.node TO ${sealer};
 GRANT SELECT ON audit.node TO ${app};
 GRANT SELECT ON audit.node TO ${reader};
 
+CREATE TABLE audit.pruned (
+    lower_at timestamp with time zone NOT NULL,
+    upper_at timestamp with time zone NOT NULL,
+    entries bigint NOT NULL,
+    last_index bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    CONSTRAINT pruned_pkey PRIMARY KEY (lower_at)
+);
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.pruned FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+GRANT SELECT ON audit.pruned TO ${app};
+GRANT SELECT ON audit.pruned TO ${reader};
+GRANT SELECT ON audit.pruned TO ${sealer};
+
 CREATE TABLE audit.signing_key (
     from_size bigint NOT NULL,
     verifier_key text NOT NULL,
@@ -294,6 +307,7 @@ CREATE TABLE spine.audit_entry (
 ) PARTITION BY RANGE (at);
 ALTER TABLE spine.audit_entry ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE INDEX audit_entry_by_org ON ONLY spine.audit_entry USING btree (org_id, at, id);
+CREATE INDEX audit_entry_by_time ON ONLY spine.audit_entry USING btree (at, id);
 CREATE POLICY sealer ON spine.audit_entry FOR SELECT TO ${sealer} USING (true);
 CREATE POLICY tenant ON spine.audit_entry FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON spine.audit_entry FOR EACH ROW EXECUTE FUNCTION spine.refuse_rewrite();
@@ -375,6 +389,7 @@ CREATE TABLE spine.log (
     CONSTRAINT log_pkey PRIMARY KEY ("position", sequenced_at)
 ) PARTITION BY RANGE (sequenced_at);
 ALTER TABLE spine.log ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE INDEX log_by_org ON ONLY spine.log USING btree (org_id, "position");
 CREATE POLICY relay ON spine.log FOR ALL TO ${relay} USING (true);
 CREATE POLICY tenant ON spine.log FOR SELECT TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 GRANT INSERT, SELECT ON spine.log TO ${relay};
@@ -445,6 +460,37 @@ GRANT SELECT ON spine.setting TO ${reader};
 GRANT SELECT ON spine.setting TO ${relay};
 GRANT SELECT ON spine.setting TO ${sealer};
 
+CREATE OR REPLACE FUNCTION audit.partition_drop(partition text, from_at timestamp with time zone, to_at timestamp with time zone, compared bigint, last_index bigint, now_at timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '200ms'
+AS $function$
+DECLARE
+    present bigint;
+BEGIN
+    PERFORM FROM audit.entry_partition p WHERE p.name = partition AND p.lower_at = from_at AND p.upper_at = to_at;
+    IF NOT FOUND OR to_at > now() - interval '30 days' THEN
+        RAISE EXCEPTION 'audit entries of % are not dropped: not a partition, or not old', partition;
+    END IF;
+    PERFORM FROM audit.delivery d WHERE d.name = 'replica' AND d.size > last_index;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'audit entries of % are not dropped: not copied elsewhere', partition;
+    END IF;
+    EXECUTE format('LOCK TABLE spine.%I IN SHARE MODE', partition);
+    EXECUTE format('SELECT count(*) FROM spine.%I', partition) INTO present;
+    IF present <> compared THEN
+        RAISE EXCEPTION 'audit entries of % are not dropped: there are %, and % were compared', partition, present, compared;
+    END IF;
+    INSERT INTO audit.pruned (lower_at, upper_at, entries, last_index, at)
+    VALUES (from_at, to_at, compared, partition_drop.last_index, now_at);
+    EXECUTE format('ALTER TABLE spine.audit_entry DETACH PARTITION spine.%I', partition);
+    EXECUTE format('DROP TABLE spine.%I', partition);
+END $function$
+;
+GRANT EXECUTE ON ROUTINE audit.partition_drop TO ${sealer};
+
 CREATE OR REPLACE FUNCTION audit.refuse_rewrite()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -502,43 +548,43 @@ END $function$
 GRANT EXECUTE ON ROUTINE spine.partition_make TO ${app};
 
 CREATE OR REPLACE FUNCTION spine.partition_prune(parent text, column_name text, before_at timestamp with time zone)
- RETURNS integer
+ RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog'
  SET lock_timeout TO '200ms'
 AS $function$
 DECLARE
-    child record;
-    waiting boolean := false;
-    unread text := 'o.xid >= s.done_xid AND (o.xid, o.id) > (s.done_xid, s.done_id)';
-    dropped integer := 0;
+    child text;
+    waiting boolean;
+    -- Subqueries that do not look at the row: they are asked once, and the primary keys find the rest.
+    unread text := CASE parent
+        WHEN 'outbox' THEN 'r.xid >= (SELECT done_xid FROM spine.sequencer)
+                            AND (r.xid, r.id) > (SELECT done_xid, done_id FROM spine.sequencer)'
+        WHEN 'log' THEN 'r.position > (SELECT min(c.position) FROM spine.consumer c)'
+        ELSE 'false' END;
 BEGIN
     -- Not the audit log: it may go only when it is sealed and copied elsewhere, which is not this caller's to judge.
     IF parent NOT IN ('outbox', 'log', 'idempotency') THEN
         RAISE EXCEPTION 'no partitions are pruned for %', parent;
     END IF;
     FOR child IN
-        SELECT c.relname AS name, substring(pg_get_expr(c.relpartbound, c.oid) from $re$TO \('([^']+)'\)$re$)::timestamptz AS upper_at
-        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = format('spine.%I', parent)::regclass AND c.relname <> parent || '_default'
+        SELECT name FROM (
+            SELECT c.relname AS name, substring(pg_get_expr(c.relpartbound, c.oid) from $re$TO \('([^']+)'\)$re$)::timestamptz AS upper_at
+            FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = format('spine.%I', parent)::regclass AND c.relname <> parent || '_default'
+        ) AS partition WHERE upper_at <= before_at ORDER BY upper_at
     LOOP
-        IF child.upper_at <= before_at AND parent = 'outbox' THEN
-            EXECUTE format('SELECT EXISTS (SELECT FROM spine.%I o, spine.sequencer s WHERE %s)', child.name, unread) INTO waiting;
-        END IF;
-        IF child.upper_at <= before_at AND NOT waiting THEN
-            EXECUTE format('ALTER TABLE spine.%I DETACH PARTITION spine.%I', parent, child.name);
-            EXECUTE format('DROP TABLE spine.%I', child.name);
-            dropped := dropped + 1;
+        EXECUTE format('SELECT EXISTS (SELECT FROM spine.%I r WHERE %s)', child, unread) INTO waiting;
+        IF NOT waiting THEN
+            EXECUTE format('ALTER TABLE spine.%I DETACH PARTITION spine.%I', parent, child);
+            EXECUTE format('DROP TABLE spine.%I', child);
+            RETURN true;
         END IF;
     END LOOP;
-    IF parent = 'outbox' THEN
-        EXECUTE format('DELETE FROM spine.outbox_default o USING spine.sequencer s WHERE o.at < $1 AND NOT (%s)', unread)
-            USING before_at;
-    ELSE
-        EXECUTE format('DELETE FROM spine.%I WHERE %I < $1', parent || '_default', column_name) USING before_at;
-    END IF;
-    RETURN dropped;
+    EXECUTE format('DELETE FROM spine.%I r WHERE r.%I < $1 AND (%s) IS NOT TRUE', parent || '_default', column_name, unread)
+        USING before_at;
+    RETURN false;
 END $function$
 ;
 GRANT EXECUTE ON ROUTINE spine.partition_prune TO ${app};
