@@ -64,6 +64,19 @@ GRANT INSERT, SELECT ON audit.node TO ${sealer};
 GRANT SELECT ON audit.node TO ${app};
 GRANT SELECT ON audit.node TO ${reader};
 
+CREATE TABLE audit.pruned (
+    lower_at timestamp with time zone NOT NULL,
+    upper_at timestamp with time zone NOT NULL,
+    entries bigint NOT NULL,
+    last_index bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    CONSTRAINT pruned_pkey PRIMARY KEY (lower_at)
+);
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.pruned FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+GRANT SELECT ON audit.pruned TO ${app};
+GRANT SELECT ON audit.pruned TO ${reader};
+GRANT SELECT ON audit.pruned TO ${sealer};
+
 CREATE TABLE audit.signing_key (
     from_size bigint NOT NULL,
     verifier_key text NOT NULL,
@@ -295,6 +308,7 @@ CREATE TABLE spine.audit_entry (
 ) PARTITION BY RANGE (at);
 ALTER TABLE spine.audit_entry ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE INDEX audit_entry_by_org ON ONLY spine.audit_entry USING btree (org_id, at, id);
+CREATE INDEX audit_entry_by_time ON ONLY spine.audit_entry USING btree (at, id);
 CREATE POLICY sealer ON spine.audit_entry FOR SELECT TO ${sealer} USING (true);
 CREATE POLICY tenant ON spine.audit_entry FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON spine.audit_entry FOR EACH ROW EXECUTE FUNCTION spine.refuse_rewrite();
@@ -447,6 +461,37 @@ GRANT INSERT, SELECT, UPDATE ON spine.setting TO ${app};
 GRANT SELECT ON spine.setting TO ${reader};
 GRANT SELECT ON spine.setting TO ${relay};
 GRANT SELECT ON spine.setting TO ${sealer};
+
+CREATE OR REPLACE FUNCTION audit.partition_drop(partition text, from_at timestamp with time zone, to_at timestamp with time zone, compared bigint, last_index bigint, now_at timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog'
+ SET lock_timeout TO '200ms'
+AS $function$
+DECLARE
+    present bigint;
+BEGIN
+    PERFORM FROM audit.entry_partition p WHERE p.name = partition AND p.lower_at = from_at AND p.upper_at = to_at;
+    IF NOT FOUND OR to_at > now() - interval '30 days' THEN
+        RAISE EXCEPTION 'audit entries of % are not dropped: not a partition, or not old', partition;
+    END IF;
+    PERFORM FROM audit.delivery d WHERE d.name = 'replica' AND d.size > last_index;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'audit entries of % are not dropped: not copied elsewhere', partition;
+    END IF;
+    EXECUTE format('LOCK TABLE spine.%I IN SHARE MODE', partition);
+    EXECUTE format('SELECT count(*) FROM spine.%I', partition) INTO present;
+    IF present <> compared THEN
+        RAISE EXCEPTION 'audit entries of % are not dropped: there are %, and % were compared', partition, present, compared;
+    END IF;
+    INSERT INTO audit.pruned (lower_at, upper_at, entries, last_index, at)
+    VALUES (from_at, to_at, compared, partition_drop.last_index, now_at);
+    EXECUTE format('ALTER TABLE spine.audit_entry DETACH PARTITION spine.%I', partition);
+    EXECUTE format('DROP TABLE spine.%I', partition);
+END $function$
+;
+GRANT EXECUTE ON ROUTINE audit.partition_drop TO ${sealer};
 
 CREATE OR REPLACE FUNCTION audit.refuse_rewrite()
  RETURNS trigger

@@ -82,6 +82,7 @@ class Tool:
         self.sha256 = entry.get("sha256", {})
         self.requirements = entry.get("requirements")
         self.machines = entry.get("machines")
+        self.lane = entry.get("lane", "test")
         # All npm tools are one installation, named for its lock file.
         self.unit = "npm" if self.source == "npm" else f"{name}-{self.version}"
 

@@ -28,6 +28,7 @@ mod requests;
 mod round;
 mod run;
 mod sample;
+mod sealing;
 mod sequencing;
 mod spine;
 mod table;

@@ -16,7 +16,7 @@ use crate::requests::Requests;
 use crate::sample::{Latencies, Sample};
 use crate::spine::Spine;
 use crate::verifying::Export;
-use crate::{Result, sequencing};
+use crate::{Result, sealing, sequencing};
 
 /// What one round measured.
 pub struct Round {
@@ -32,6 +32,7 @@ pub struct Round {
     pub flow: Latencies,
     pub flows_at_once: Sample,
     pub sequenced: Sample,
+    pub sealed: Sample,
     pub verified_per_second: f64,
 }
 
@@ -41,7 +42,7 @@ pub struct Size {
     pub time: Duration,
     /// Things timed one by one: changes until their event, commits, flows.
     pub singles: usize,
-    /// Events for the sequencer.
+    /// Events for the sequencer, and entries for the sealer.
     pub backlog: u64,
 }
 
@@ -87,6 +88,7 @@ impl Bench {
             flow,
             flows_at_once: self.flows.at_once(runtime, postmaster, size.time)?,
             sequenced: sequencing::measure(runtime, &self.spine, postmaster, size.backlog)?,
+            sealed: sealing::measure(runtime, &self.spine, postmaster, size.backlog)?,
             verified_per_second: self.export.verify()?,
         })
     }

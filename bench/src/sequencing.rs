@@ -63,7 +63,8 @@ async fn drain(sequencer: &Sequencer) -> Result<u64> {
     }
 }
 
-async fn fill(spine: &Spine, events: u64) -> Result<()> {
+/// Commits so many changes, each with an audit entry and an event.
+pub async fn fill(spine: &Spine, events: u64) -> Result<()> {
     for batch in 0..events / BATCH {
         let context = spine.context();
         let permit = spine.permit(&context)?;

@@ -1,6 +1,6 @@
-//! The kernel in this process, on a database of its own in the cluster under test.
+//! The kernel and the audit domain in this process, on a database of its own in the cluster under test.
 //!
-//! Flows and the sequencer are measured here and not through HTTP, because nothing a caller can ask for drives them
+//! Flows, the sequencer and the sealer are measured here and not through HTTP, because nothing a caller can ask for drives them
 //! alone. The database is separate, so that gpuaasd's workers do not do the work we mean to measure.
 
 use std::sync::Arc;
@@ -19,6 +19,7 @@ const NAME: &str = "bench";
 /// As many as `gpuaasd up` gives its requests and flows.
 const CONNECTIONS_APP: usize = 10;
 const CONNECTIONS_RELAY: usize = 2;
+const CONNECTIONS_SEALER: usize = 1;
 // fixed: nobody queues here longer than this unless something is broken
 const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -28,6 +29,8 @@ pub struct Spine {
     pub settings: Settings,
     /// As the login that sequences.
     pub relay: Internal,
+    /// As the login that seals.
+    pub sealer: Internal,
 }
 
 /// What the changes made here are about.
@@ -63,7 +66,7 @@ impl Spine {
             Target::plain(config)
         };
         let spine = MigrationSet { domain: "spine", migrations: db::MIGRATIONS };
-        migrate::run(&target(Login::Owner).connect().await?, NAME, &[spine]).await?;
+        migrate::run(&target(Login::Owner).connect().await?, NAME, &[spine, audit::MIGRATION_SET]).await?;
         let pool = |login: Login, connections_max: usize| {
             let waiting_max = connections_max * 100;
             Pool::new(target(login), PoolOptions { connections_max, waiting_max, wait_timeout: WAIT_TIMEOUT })
@@ -72,7 +75,8 @@ impl Spine {
         let ids = IdMaker::new(Arc::clone(&clock), Arc::new(SystemEntropy));
         let db = Db::new(pool(Login::App, CONNECTIONS_APP)?, Arc::clone(&clock), ids, Nudges::default());
         let relay = Internal::new(pool(Login::Relay, CONNECTIONS_RELAY)?, "bench", false);
-        Ok(Self { db, clock, settings: Settings::default(), relay })
+        let sealer = Internal::new(pool(Login::Sealer, CONNECTIONS_SEALER)?, "bench", false);
+        Ok(Self { db, clock, settings: Settings::default(), relay, sealer })
     }
 
     pub fn context(&self) -> Context {

@@ -136,7 +136,8 @@ pub fn decider() -> RoleDecider {
     let decider = RoleDecider::default()
         .also::<system::EventsRead>(true)
         .also::<system::ParkedEventsRead>(false)
-        .also::<audit::EntryRead>(true);
+        .also::<audit::EntryRead>(true)
+        .also::<audit::LogRead>(false);
     secrets::rules(decider, KEY_HOLDERS)
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use blob::BlobConfig;
 use clap::Subcommand;
 use db::Target;
 use schemars::JsonSchema;
@@ -156,8 +157,8 @@ pub struct AuditConfig {
     /// The log's name, in every checkpoint. Never changes.
     #[serde(default = "default_log_name")]
     pub log_name: String,
-    /// Directory of the second place, on another disk or machine. Without it there is no copy.
-    pub replica_dir: Option<PathBuf>,
+    /// The second place, on another disk or machine: a directory or a bucket. Without it there is no copy.
+    pub replica: Option<BlobConfig>,
     /// A witness that takes checkpoints by POST.
     pub witness_url: Option<String>,
     /// A git clone that checkpoints are committed to, and pushed from if it has a remote.
@@ -169,7 +170,7 @@ impl Default for AuditConfig {
         Self {
             verifier_key_file: None,
             log_name: default_log_name(),
-            replica_dir: None,
+            replica: None,
             witness_url: None,
             witness_git: None,
         }

@@ -2,13 +2,17 @@
 //! configuration file.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use blob::BlobConfig;
 use clap::Args;
+use secrets::{Keyring, MissingKey};
+use types::SystemEntropy;
 
-use crate::Failure;
 use crate::config;
 use crate::database::Database;
 use crate::embedded::{data_directory, named_database, running_database};
+use crate::{Failure, up};
 
 #[derive(Args)]
 pub struct Installation {
@@ -36,6 +40,32 @@ impl Installation {
         match &self.database_url {
             Some(url) => named_database(&data_dir, url).map(|(database, _)| database),
             None => running_database(&data_dir),
+        }
+    }
+
+    /// The keys that protect its secrets.
+    pub fn secret_keys(&self) -> Result<Keyring, Failure> {
+        if let Some(file) = &self.config {
+            return config::load(file)?.secret_keys();
+        }
+        let data_dir = data_directory(self.data_dir.clone())?;
+        let file = data_dir.join("secrets.key");
+        Ok(Keyring::from_file(&file, MissingKey::Refuse, Arc::new(SystemEntropy))?)
+    }
+
+    /// The audit log's second place, if it has one.
+    pub fn replica(&self) -> Result<Option<BlobConfig>, Failure> {
+        match &self.config {
+            Some(file) => Ok(config::load(file)?.audit.replica),
+            None => Ok(Some(up::replica(&data_directory(self.data_dir.clone())?))),
+        }
+    }
+
+    /// The audit log's name.
+    pub fn log_name(&self) -> Result<String, Failure> {
+        match &self.config {
+            Some(file) => Ok(config::load(file)?.audit.log_name),
+            None => Ok(config::default_log_name()),
         }
     }
 

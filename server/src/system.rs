@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use authz::{Action, ActionInfo, Decider, Resource, authorize};
+use authz::{ActionInfo, Decider, Resource, action, authorize};
 use db::migrate::MigrationSet;
 use db::{Db, Settings};
 use domain::Domain;
@@ -15,17 +15,9 @@ use tokio_util::sync::CancellationToken;
 use types::{Result, Text};
 use web::{Call, Endpoint, Nothing, Operation, Page, PageLimit, Reply, SseEvent, page_limit};
 
-pub struct EventsRead;
-impl Action for EventsRead {
-    const NAME: &'static str = "system.events.read";
-    const TITLE: &'static str = "Follow events";
-}
+action!(EventsRead, "system.events.read", "Follow events");
 
-pub struct ParkedEventsRead;
-impl Action for ParkedEventsRead {
-    const NAME: &'static str = "system.parked_events.read";
-    const TITLE: &'static str = "See events that consumers could not digest";
-}
+action!(ParkedEventsRead, "system.parked_events.read", "See events that consumers could not digest");
 
 #[derive(Clone)]
 pub struct System {

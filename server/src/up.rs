@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use blob::BlobConfig;
 use clap::Args;
 use iam::{Iam, SeededKey};
 use postgres_server::{DataDirLock, Server};
@@ -92,10 +93,15 @@ fn audit_config(data_dir: &Path, witness_url: Option<String>) -> AuditConfig {
     AuditConfig {
         verifier_key_file: Some(data_dir.join("audit.vkey")),
         log_name: crate::config::default_log_name(),
-        replica_dir: Some(data_dir.join("audit-replica")),
+        replica: Some(replica(data_dir)),
         witness_url,
         witness_git: None,
     }
+}
+
+/// Where the audit log's copy lies.
+pub fn replica(data_dir: &Path) -> BlobConfig {
+    BlobConfig::directory(data_dir.join("audit-replica"))
 }
 
 pub async fn up(arguments: UpArguments) -> Result<(), Failure> {

@@ -38,7 +38,8 @@ pub trait Action: 'static {
 /// Declares the unit type of an action: `action!(ThingMake, "toy.thing.make", "Make a thing")`.
 #[macro_export]
 macro_rules! action {
-    ($type:ident, $name:literal, $title:literal) => {
+    ($(#[$about:meta])* $type:ident, $name:literal, $title:literal) => {
+        $(#[$about])*
         pub struct $type;
         impl $crate::Action for $type {
             const NAME: &'static str = $name;

@@ -18,6 +18,11 @@ pub enum BlobError {
     #[error("the object storage configuration is wrong: {0}")]
     Config(String),
     #[error(
+        "the object store replaced {path}, which it was told to keep: it ignores conditional writes (If-None-Match), so \
+         nothing kept there is safe from being overwritten. Use a store that honours them"
+    )]
+    Overwrites { path: BlobPath },
+    #[error(
         "the object store refused {path}: {error}. Check the credentials and that they may read and write the bucket"
     )]
     Denied { path: String, error: object_store::Error },

@@ -10,6 +10,7 @@
 //! - An object is there whole or not at all, and on disk (file and directory entry) when a write returns.
 //! - [`Blobs::put_new`] never replaces anything. When it finds the path taken it tells whether by the same bytes: a
 //!   retry after a lost reply is then no error, and a second writer with other bytes is not silently ignored.
+//!   A store that ignores conditional writes cannot keep this; [`Blobs::check_write_once`] finds out.
 //! - No call reads or holds more than `object_bytes_max` of one object.
 //!
 //! Must never: keep secrets (they live in `platform/secrets`), or be asked inside a database transaction.
@@ -22,7 +23,7 @@ mod error;
 mod path;
 mod store;
 
-pub use config::{BlobConfig, BlobLimits, DirectoryConfig, S3Config};
+pub use config::{BlobConfig, BlobConfigError, BlobLimits, DirectoryConfig, S3Config};
 pub use error::BlobError;
 pub use path::{BlobPath, BlobPathError};
 pub use store::{BlobInfo, Blobs, PutNew};

@@ -71,6 +71,19 @@ impl Blobs {
         }
     }
 
+    /// Finds out whether the store keeps the promise of [`Self::put_new`]. Some S3 servers ignore the condition and answer
+    /// that all is well. Leaves one small object at `path`, so that no right to delete is needed.
+    pub async fn check_write_once(&self, path: &BlobPath) -> Result<()> {
+        let kept = Bytes::from_static(b"This object must never change.\n");
+        let _ = self.put_new(path, kept).await?;
+        match self.put_new(path, Bytes::from_static(b"It changed: this store overwrites.\n")).await? {
+            PutNew::AlreadyThere { same: false } => Ok(()),
+            PutNew::AlreadyThere { same: true } | PutNew::Written => {
+                Err(BlobError::Overwrites { path: path.clone() })
+            }
+        }
+    }
+
     /// Writes an object, replacing what was there.
     pub async fn put(&self, path: &BlobPath, bytes: Bytes) -> Result<()> {
         self.check_size(path, bytes.len() as u64)?;
@@ -112,9 +125,9 @@ impl Blobs {
             Some(offset) => self.store.list_with_offset(below.as_ref(), offset),
             None => self.store.list(below.as_ref()),
         };
-        let place: &dyn std::fmt::Display = prefix.map_or(&"the listing", |prefix| prefix);
+        let place = prefix.map_or("the listing", BlobPath::as_str);
         let mut first: BTreeMap<BlobPath, u64> = BTreeMap::new();
-        while let Some(object) = objects.try_next().await.map_err(|error| BlobError::of(place, error))? {
+        while let Some(object) = objects.try_next().await.map_err(|error| BlobError::of(&place, error))? {
             // What we could not have written (a file somebody put there by hand) is not ours to show.
             let Ok(path) = BlobPath::parse(object.location.as_ref()) else { continue };
             first.insert(path, object.size);

@@ -131,20 +131,99 @@ fn no_path_leads_out() {
 }
 
 #[test]
+fn one_line_says_where_objects_are_kept() {
+    let limits = BlobLimits::default();
+    for line in ["/srv/audit", "file:///srv/audit"] {
+        let directory = DirectoryConfig { path: "/srv/audit".into(), limits };
+        assert_eq!(line.parse(), Ok(BlobConfig::Directory(directory)));
+    }
+    let plain = S3Config {
+        endpoint: None,
+        bucket: "b".to_owned(),
+        region: "us-east-1".to_owned(),
+        prefix: None,
+        access_key_id: None,
+        secret_access_key_file: None,
+        limits,
+    };
+    assert_eq!("s3://b".parse(), Ok(BlobConfig::S3(plain.clone())));
+    let full = "s3://b/below/here/?endpoint=https://s3.example:3900&region=eu&access_key_id=id\
+                &secret_access_key_file=/etc/key&object_bytes_max=17&request_timeout_ms=18&retries_max=19";
+    let expected = S3Config {
+        endpoint: Some("https://s3.example:3900".to_owned()),
+        region: "eu".to_owned(),
+        prefix: Some("below/here".to_owned()),
+        access_key_id: Some("id".to_owned()),
+        secret_access_key_file: Some("/etc/key".into()),
+        limits: BlobLimits { object_bytes_max: 17, request_timeout_ms: 18, retries_max: 19 },
+        ..plain
+    };
+    assert_eq!(full.parse(), Ok(BlobConfig::S3(expected)));
+    for (wrong, says) in [
+        ("", "directory"),
+        ("relative/path", "directory"),
+        ("ftp://host/path", "directory"),
+        ("s3://", "bucket"),
+        ("s3://id:key@bucket", "bucket"),
+        ("s3://b?colour=red", "colour"),
+        ("s3://b?secret_access_key=abc", "name its file"),
+        ("s3://b?retries_max=many", "retries_max"),
+        ("s3://b?endpoint", "endpoint"),
+        ("/srv/audit?region=eu", "region"),
+    ] {
+        let error = wrong.parse::<BlobConfig>().unwrap_err().to_string();
+        assert!(error.contains(says), "{wrong}: {error}");
+    }
+}
+
+#[test]
 fn s3_is_refused_in_plaintext_and_with_half_a_credential() {
-    let open = |json: serde_json::Value| Blobs::open(&serde_json::from_value(json).unwrap()).err();
-    let refused = |json| open(json).expect("must be refused").to_string();
-    let config = |endpoint: &str| serde_json::json!({"kind": "s3", "bucket": "b", "endpoint": endpoint});
+    let open = |line: &str| Blobs::open(&line.parse().unwrap()).err();
+    let refused = |line: &str| open(line).expect("must be refused").to_string();
     for endpoint in ["http://objects.example.com", "http://127.0.0.1.example.com", "http://10.0.0.1:9000"] {
-        assert!(refused(config(endpoint)).contains("plaintext"), "{endpoint}");
+        assert!(refused(&format!("s3://b?endpoint={endpoint}")).contains("plaintext"), "{endpoint}");
     }
     for endpoint in ["http://127.0.0.1:9000", "http://[::1]:9000/", "https://objects.example.com"] {
-        assert!(open(config(endpoint)).is_none(), "{endpoint}");
+        assert!(open(&format!("s3://b?endpoint={endpoint}")).is_none(), "{endpoint}");
     }
-    let half = serde_json::json!({"kind": "s3", "bucket": "b", "access_key_id": "id"});
-    assert!(refused(half).contains("belong together"));
-    let prefix = serde_json::json!({"kind": "s3", "bucket": "b", "prefix": "../other"});
-    assert!(refused(prefix).contains("prefix"));
-    let unknown = serde_json::json!({"kind": "directory", "path": "p", "colour": "red"});
-    assert!(serde_json::from_value::<BlobConfig>(unknown).is_err());
+    assert!(refused("s3://b?access_key_id=id").contains("belong together"));
+    assert!(refused("s3://b/../other").contains("prefix"));
+}
+
+/// An S3 server that says yes to everything, as Garage does to a condition on a write.
+async fn overwriting_server() -> String {
+    use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let mut stream = BufReader::new(stream);
+            let (mut line, mut body) = (String::new(), 0);
+            while stream.read_line(&mut line).await.unwrap() > 2 {
+                if let Some(length) = line.to_lowercase().strip_prefix("content-length:") {
+                    body = length.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            stream.read_exact(&mut vec![0; body]).await.unwrap();
+            let answer = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn a_store_that_overwrites_is_found_out() {
+    let scratch = Scratch::new("overwrites");
+    let key = scratch.0.join("key");
+    std::fs::write(&key, "secret").unwrap();
+    let endpoint = overwriting_server().await;
+    let line = format!(
+        "s3://b?endpoint={endpoint}&access_key_id=id&secret_access_key_file={}&retries_max=0",
+        key.display()
+    );
+    let blobs = Blobs::open(&line.parse().unwrap()).unwrap();
+    let error = blobs.check_write_once(&path("probe")).await.unwrap_err();
+    assert!(matches!(error, BlobError::Overwrites { .. }), "{error}");
 }

@@ -6,7 +6,8 @@
 //! | `checkpoint` | the signed checkpoint that covers exactly these entries |
 //! | `leaves` | the 32-byte leaf hashes as they were sealed, one after the other: they let a verifier name the entry |
 //! | `checkpoints` | earlier signed checkpoints, each a JSON string on a line of its own: they narrow a search |
-//! | `key` | the log's verifier key, for convenience; it proves nothing to someone who has no other copy |
+//! | `handovers` | where the log changed its key, in the same form; all of them (see [`crate::chain`]) |
+//! | `key` | the log's newest verifier key, for convenience; it proves nothing to someone who has no other copy |
 //!
 //! The writer does not judge. An entry that no longer matches its sealed hash is exported as it is, because the
 //! verifier must get to see it; only what would break the format (a newline, an oversized line) is refused. The
@@ -24,10 +25,14 @@ pub const ENTRIES_FILE: &str = "entries.jsonl";
 pub const CHECKPOINT_FILE: &str = "checkpoint";
 pub const LEAVES_FILE: &str = "leaves";
 pub const CHECKPOINTS_FILE: &str = "checkpoints";
+pub const HANDOVERS_FILE: &str = "handovers";
 pub const KEY_FILE: &str = "key";
 
 /// The longest entry. The verifier holds whole lines in memory, and a line without an end must not exhaust it.
 pub const LINE_BYTES_MAX: usize = 1024 * 1024;
+
+/// The most hand-overs one export carries: a new key every day for three years.
+pub const HANDOVERS_MAX: usize = 1_000;
 
 /// The most earlier checkpoints one export carries. A log with more seals leaves some out, evenly.
 pub const CHECKPOINTS_MAX: usize = 100_000;
@@ -50,6 +55,8 @@ pub enum ExportError {
     TooLong { index: u64, bytes: usize },
     #[error("an export carries at most {CHECKPOINTS_MAX} earlier checkpoints: leave some out, evenly")]
     TooManyCheckpoints,
+    #[error("an export carries at most {HANDOVERS_MAX} hand-overs from key to key")]
+    TooManyHandovers,
     #[error("writing {path}")]
     Write { path: PathBuf, source: io::Error },
 }
@@ -61,8 +68,10 @@ pub struct ExportWriter {
     entries: Output,
     leaves: Output,
     checkpoints: Output,
+    handovers: Output,
     entry_count: u64,
     checkpoint_count: usize,
+    handover_count: usize,
 }
 
 impl ExportWriter {
@@ -76,9 +85,11 @@ impl ExportWriter {
             entries: Output::create(&staging, ENTRIES_FILE)?,
             leaves: Output::create(&staging, LEAVES_FILE)?,
             checkpoints: Output::create(&staging, CHECKPOINTS_FILE)?,
+            handovers: Output::create(&staging, HANDOVERS_FILE)?,
             staging,
             entry_count: 0,
             checkpoint_count: 0,
+            handover_count: 0,
         })
     }
 
@@ -113,25 +124,39 @@ impl ExportWriter {
         if self.checkpoint_count >= CHECKPOINTS_MAX {
             return Err(ExportError::TooManyCheckpoints);
         }
-        self.checkpoints.write(serde_json::Value::String(note.to_string()).to_string().as_bytes())?;
-        self.checkpoints.write(b"\n")?;
+        self.checkpoints.write(note_line(note).as_bytes())?;
         self.checkpoint_count += 1;
+        Ok(())
+    }
+
+    /// Adds a hand-over from one key to the next, in any order.
+    pub fn handover(&mut self, note: &SignedNote) -> Result<(), ExportError> {
+        if self.handover_count >= HANDOVERS_MAX {
+            return Err(ExportError::TooManyHandovers);
+        }
+        self.handovers.write(note_line(note).as_bytes())?;
+        self.handover_count += 1;
         Ok(())
     }
 
     /// Completes the export with the checkpoint over exactly the entries written, and shows it under its name.
     pub fn finish(self, checkpoint: &SignedNote, key: &VerifierKey) -> Result<(), ExportError> {
-        let Self { target, staging, entries, leaves, checkpoints, .. } = self;
+        let Self { target, staging, entries, leaves, checkpoints, handovers, .. } = self;
         let mut checkpoint_file = Output::create(&staging, CHECKPOINT_FILE)?;
         checkpoint_file.write(checkpoint.to_string().as_bytes())?;
         let mut key_file = Output::create(&staging, KEY_FILE)?;
         key_file.write(format!("{key}\n").as_bytes())?;
-        for output in [entries, leaves, checkpoints, checkpoint_file, key_file] {
+        for output in [entries, leaves, checkpoints, handovers, checkpoint_file, key_file] {
             output.finish()?;
         }
         sync_directory(&staging.path)?;
         staging.publish(&target)
     }
+}
+
+/// A note as one line of `checkpoints` or `handovers`, with its newline.
+pub fn note_line(note: &SignedNote) -> String {
+    format!("{}\n", serde_json::Value::String(note.to_string()))
 }
 
 /// The directory an export grows in; removed unless it was published.

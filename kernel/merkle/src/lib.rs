@@ -7,6 +7,7 @@
 //! The formats are public ones (RFC 6962 hashing, the tlog-tiles storage layout, C2SP signed notes and checkpoints),
 //! because a proof that only its author's tool can check proves little.
 
+pub mod chain;
 pub mod checkpoint;
 pub mod export;
 pub mod note;
@@ -14,6 +15,7 @@ pub mod proof;
 pub mod tree;
 pub mod verify;
 
+pub use chain::{ChainFault, Handover, HandoverError, KeyChain};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use export::{ExportError, ExportWriter};
 pub use note::{NoteError, NoteSignature, SignedNote, SignerKey, VerifierKey};

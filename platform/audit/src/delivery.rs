@@ -98,6 +98,13 @@ impl Delivery {
     /// A new, empty place (after a restore, or a change of configuration) gets everything from the beginning.
     pub async fn look_around(&self) -> Result<(), DeliveryError> {
         if self.destination.is_empty().await? {
+            if !self.internal.query(store::PRUNED_LIST, &[]).await?.is_empty() {
+                return Err(DeliveryError::Alarm(
+                    "the second place is empty, and old entries are there only: bring its objects back, or copy them \
+                     from the former place"
+                        .to_owned(),
+                ));
+            }
             let params: db::Params<'_> = &[&self.destination.name(), &self.clock.now()];
             self.internal.bookkeeping_one(TABLES, store::DELIVERY_RESTART, params).await?;
         }

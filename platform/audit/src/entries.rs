@@ -1,12 +1,15 @@
-//! Reading the log: an organization's entries with proofs, the newest checkpoint, the log's keys.
+//! Reading the log: an organization's entries or everybody's, with proofs; the newest checkpoint; the log's keys.
 //!
 //! Reads by auditors are audited too. Which reads: every page that is given to a caller who holds no role in the
-//! organization (operators, auditors, support), recorded in that organization, so its people see who looked at what.
+//! organization (operators, auditors, support), recorded in that organization, so its people see who looked at what. A
+//! page of everybody's entries is recorded in each organization it shows, and for the platform with what was asked.
 //! Not recorded: an organization's own people reading their own log, which would make the log mostly about itself. The
 //! entry is committed before the page is sent; a page that cannot be recorded is not given. A listing ends at the time
 //! it began (the cursor carries it), so that the entries made by reading page after page never become further pages.
 
-use authz::{Context, Resource, authorize};
+use std::collections::BTreeMap;
+
+use authz::{Action, Context, Resource, authorize};
 use db::{Change, Reader};
 use merkle::ProofPlan;
 use serde::{Deserialize, Serialize};
@@ -14,7 +17,7 @@ use types::{Cursor, Kind as _, Result, Timestamp};
 use uuid::Uuid;
 
 use crate::model::*;
-use crate::policy::EntryRead;
+use crate::policy::{EntryRead, LogRead};
 use crate::proofs::{Needs, damaged, stored_hashes, texts};
 use crate::{Audit, store};
 
@@ -50,13 +53,25 @@ struct Place {
     until: Timestamp,
 }
 
-/// What is kept about a reading.
+/// What is kept about a reading. An organization is not told what was asked of the whole platform.
 #[derive(Serialize)]
 struct Reading<'a> {
-    filter: &'a EntryFilter,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filter: Option<&'a EntryFilter>,
     entries: usize,
     first: Option<EntryId>,
     last: Option<EntryId>,
+}
+
+impl<'a> Reading<'a> {
+    fn of(filter: Option<&'a EntryFilter>, items: &[&ListedEntry]) -> Self {
+        Self {
+            filter,
+            entries: items.len(),
+            first: items.first().map(|item| item.entry.id),
+            last: items.last().map(|item| item.entry.id),
+        }
+    }
 }
 
 impl Audit {
@@ -69,15 +84,41 @@ impl Audit {
     ) -> Result<EntryPage> {
         let resource = Resource::in_organization(EntryKind::NAME, *org_id.as_uuid(), None);
         let permit = authorize::<EntryRead>(&*self.decider, context, resource)?;
-        let reader = self.db.read(&permit);
-        let page = self.page(&reader, org_id, filter).await?;
+        let page = self.page(&self.db.read(&permit), Some(org_id), filter).await?;
         if !is_of(context, org_id) {
-            self.record_reading(context, permit, org_id, filter, &page).await?;
+            let reading = Reading::of(Some(filter), &page.items.iter().collect::<Vec<_>>());
+            let change = self.reading::<EntryRead>(&reading).in_organization(org_id.as_uuid());
+            self.db.change(context, permit, async move |tx| Ok(tx.record(change))).await?;
         }
         Ok(page)
     }
 
-    async fn page(&self, reader: &Reader, org_id: OrganizationId, filter: &EntryFilter) -> Result<EntryPage> {
+    /// A page of everybody's log, and of what belongs to no organization, oldest first.
+    pub async fn log_list(&self, context: &Context, filter: &EntryFilter) -> Result<EntryPage> {
+        let permit = authorize::<LogRead>(&*self.decider, context, Resource::platform(EntryKind::NAME))?;
+        let page = self.page(&self.db.read(&permit), None, filter).await?;
+        let mut shown: BTreeMap<OrganizationId, Vec<&ListedEntry>> = BTreeMap::new();
+        for item in &page.items {
+            if let Some(org_id) = item.entry.org_id.filter(|org_id| !is_of(context, *org_id)) {
+                shown.entry(org_id).or_default().push(item);
+            }
+        }
+        let whole = Reading::of(Some(filter), &page.items.iter().collect::<Vec<_>>());
+        let mut changes = vec![self.reading::<LogRead>(&whole)];
+        changes.extend(shown.iter().map(|(org_id, items)| {
+            self.reading::<LogRead>(&Reading::of(None, items)).in_organization(org_id.as_uuid())
+        }));
+        self.db.change(context, permit, async move |tx| Ok(tx.record_many(changes))).await?;
+        Ok(page)
+    }
+
+    /// A page of one organization's entries, or of all.
+    async fn page(
+        &self,
+        reader: &Reader,
+        org_id: Option<OrganizationId>,
+        filter: &EntryFilter,
+    ) -> Result<EntryPage> {
         let query = query_name(org_id, filter);
         let place = self.page_start(&query, filter)?;
         // The checkpoint first: entries sealed in between are then shown without proof, never with a wrong one.
@@ -90,8 +131,9 @@ impl Audit {
             },
             None => (None, None),
         };
-        let params: db::Params<'_> = &[
-            org_id.as_uuid(),
+        let correlation_id = filter.correlation_id.as_ref().map(|id| *id.as_uuid());
+        let limit = i64::from(filter.limit) + 1;
+        let filters: db::Params<'_> = &[
             &place.at,
             &place.id,
             &place.until,
@@ -99,15 +141,19 @@ impl Audit {
             &filter.resource,
             &action,
             &prefix,
-            &filter.correlation_id.as_ref().map(|id| *id.as_uuid()),
-            &(i64::from(filter.limit) + 1),
+            &correlation_id,
+            &limit,
         ];
-        let mut rows = reader.query(store::ENTRY_LIST, params).await?;
-        if rows.is_empty()
-            && reader.query_opt(store::ORGANIZATION_EXISTS, &[org_id.as_uuid()]).await?.is_none()
-        {
-            return Err(authz::NOT_FOUND.error(authz::not_found_message("organization")));
-        }
+        let mut rows = match &org_id {
+            None => reader.query(store::LOG_LIST, filters).await?,
+            Some(org_id) => {
+                let rows = reader.query(store::ENTRY_LIST, &[filters, &[org_id.as_uuid()]].concat()).await?;
+                if rows.is_empty() {
+                    self.require_organization(reader, org_id).await?;
+                }
+                rows
+            }
+        };
         let more = rows.len() > filter.limit as usize;
         rows.truncate(filter.limit as usize);
         let next_cursor = rows.last().filter(|_| more).map(|row| {
@@ -139,25 +185,16 @@ impl Audit {
         Ok(Place { until: place.until.min(to), at: place.at.max(filter.from.unwrap_or(place.at)), ..place })
     }
 
-    async fn record_reading(
-        &self,
-        context: &Context,
-        permit: authz::Permit<EntryRead>,
-        org_id: OrganizationId,
-        filter: &EntryFilter,
-        page: &EntryPage,
-    ) -> Result<()> {
-        let reading = Reading {
-            filter,
-            entries: page.items.len(),
-            first: page.items.first().map(|item| item.entry.id),
-            last: page.items.last().map(|item| item.entry.id),
-        };
+    async fn require_organization(&self, reader: &Reader, org_id: &OrganizationId) -> Result<()> {
+        match reader.query_opt(store::ORGANIZATION_EXISTS, &[org_id.as_uuid()]).await? {
+            Some(_) => Ok(()),
+            None => Err(authz::NOT_FOUND.error(authz::not_found_message("organization"))),
+        }
+    }
+
+    fn reading<A: Action>(&self, reading: &Reading<'_>) -> Change {
         let id: ReadingId = self.db.make_id();
-        let change = Change::new(<EntryRead as authz::Action>::NAME, id, 1)
-            .in_organization(org_id.as_uuid())
-            .after(&reading);
-        self.db.change(context, permit, async move |tx| Ok(tx.record(change))).await
+        Change::new(A::NAME, id, 1).after(reading)
     }
 
     /// The newest checkpoint; with `since`, also the proof that the log of that size is its beginning. Public: a
@@ -190,7 +227,11 @@ impl Audit {
         let rows = self.db.internal("audit.keys").query(store::KEY_LIST, &[]).await?;
         let keys = rows
             .iter()
-            .map(|row| LogKey { verifier_key: row.get(0), from_size: store::unsigned(row.get(1)) })
+            .map(|row| LogKey {
+                verifier_key: row.get(0),
+                from_size: store::unsigned(row.get(1)),
+                handover: row.get(2),
+            })
             .collect::<Vec<_>>();
         if keys.is_empty() {
             return Err(NOTHING_SEALED.error("no entry has been sealed yet, so no key has been used"));
@@ -205,9 +246,10 @@ fn is_of(context: &Context, org_id: OrganizationId) -> bool {
 }
 
 /// The listing a cursor belongs to.
-fn query_name(org_id: OrganizationId, filter: &EntryFilter) -> String {
+fn query_name(org_id: Option<OrganizationId>, filter: &EntryFilter) -> String {
     let filters = serde_json::to_string(filter).unwrap_or_default();
-    format!("audit?org={org_id}&{filters}")
+    let whose = org_id.map_or("everybody".to_owned(), |org_id| org_id.to_string());
+    format!("audit?org={whose}&{filters}")
 }
 
 /// An entry for a reader is read from the very bytes that are sealed, so the two cannot differ.

@@ -5,16 +5,24 @@
 //! hash, one that is gone leaves its hash behind, and one that was put among the sealed ones is written without a hash:
 //! in each case the verifier sees it and names it. The exporter itself judges nothing.
 //!
+//! Entries that were pruned come from the second place, and only those: one that is missing for another reason is left
+//! out, so that the verifier names it.
+//!
 //! An export is itself recorded, before it is made, as `audit.log.export` by the system actor `audit.export`.
 
+use std::ops::Range;
 use std::path::Path;
 
 use authz::{Actor, Context, Resource, authorize};
+use blob::{BlobError, Blobs};
+use bytes::Bytes;
 use db::{Change, Db, DbError, Internal};
 use merkle::export::CHECKPOINTS_MAX;
+use merkle::tree::SIZE_MAX;
 use merkle::{ExportError, ExportWriter, NoteError, SignedNote, VerifierKey};
-use types::{Id, Kind};
+use types::{Id, Kind, Timestamp};
 
+use crate::copy::Copy;
 use crate::policy::{LogExport, MachineOwner, SYSTEM_EXPORT};
 use crate::store;
 
@@ -30,6 +38,16 @@ pub enum ExportFailure {
     Note(#[from] NoteError),
     #[error("{0}")]
     Write(#[from] ExportError),
+    #[error("{0}")]
+    Copy(#[from] BlobError),
+    #[error(
+        "old entries are in the second place only: export with the configuration that names it (audit.replica)"
+    )]
+    Pruned,
+    #[error(
+        "entry {0} was pruned from the database and is not in the second place: look for it in older backups"
+    )]
+    Lost(u64),
 }
 
 /// What was written.
@@ -62,14 +80,33 @@ pub async fn record_export(db: &Db) -> Result<(), ExportFailure> {
     .map_err(ExportFailure::Record)
 }
 
-/// Writes the sealed prefix to `directory`. `internal` works under a login that may read entries and hashes.
-pub async fn export(internal: &Internal, directory: &Path) -> Result<Exported, ExportFailure> {
+/// Are there entries that only the second place still has?
+pub async fn needs_copy(internal: &Internal) -> Result<bool, ExportFailure> {
+    Ok(!internal.query(store::PRUNED_LIST, &[]).await?.is_empty())
+}
+
+/// Writes the sealed prefix to `directory`. `internal` works under a login that may read entries and hashes; `blobs` is
+/// the second place.
+pub async fn export(
+    internal: &Internal,
+    blobs: Option<&Blobs>,
+    directory: &Path,
+) -> Result<Exported, ExportFailure> {
     let Some(row) = internal.query_opt(store::CHECKPOINT_NEWEST, &[]).await? else {
         return Err(ExportFailure::NothingSealed);
     };
     let checkpoint = store::checkpoint(&row);
     let note = SignedNote::parse(checkpoint.note.as_bytes())?;
-    let key = signer_of(internal, &note).await?;
+    let keys = keys(internal, checkpoint.size).await?;
+    let newest = keys.last().ok_or(ExportFailure::NothingSealed)?;
+    let pruned = internal.query(store::PRUNED_LIST, &[]).await?;
+    if blobs.is_none() && !pruned.is_empty() {
+        return Err(ExportFailure::Pruned);
+    }
+    let mut archive = Archive {
+        pruned: pruned.iter().map(|row| row.get(0)..row.get(1)).collect(),
+        copy: blobs.map(Copy::new),
+    };
     let mut writer = ExportWriter::create(directory)?;
     // A page never reaches from one era into the next: places compare only within one.
     let eras = internal.query(store::ERA_LIST, &[]).await?;
@@ -79,7 +116,7 @@ pub async fn export(internal: &Internal, directory: &Path) -> Result<Exported, E
     for end in ends {
         while from < end {
             let to = end.min(from + PAGE);
-            write_page(internal, &mut writer, from, to).await?;
+            write_page(internal, &mut archive, &mut writer, from, to).await?;
             from = to;
         }
     }
@@ -89,12 +126,35 @@ pub async fn export(internal: &Internal, directory: &Path) -> Result<Exported, E
     for row in &earlier {
         writer.earlier_checkpoint(&SignedNote::parse(row.get::<_, &str>(0).as_bytes())?)?;
     }
-    writer.finish(&note, &key)?;
+    for key in &keys {
+        if let Some(handover) = &key.handover {
+            writer.handover(handover)?;
+        }
+    }
+    writer.finish(&note, &newest.key)?;
     Ok(Exported { entries: checkpoint.size, earlier_checkpoints: earlier.len() })
+}
+
+/// What is in the second place only.
+struct Archive<'b> {
+    pruned: Vec<Range<Timestamp>>,
+    copy: Option<Copy<'b>>,
+}
+
+impl Archive<'_> {
+    /// The line of an entry that was pruned; `None` if it is missing for another reason.
+    async fn line(&mut self, index: u64, at: Option<Timestamp>) -> Result<Option<Bytes>, ExportFailure> {
+        if !at.is_some_and(|at| self.pruned.iter().any(|span| span.contains(&at))) {
+            return Ok(None);
+        }
+        let Some(copy) = &mut self.copy else { return Err(ExportFailure::Pruned) };
+        copy.line(index).await?.map(Some).ok_or(ExportFailure::Lost(index))
+    }
 }
 
 async fn write_page(
     internal: &Internal,
+    archive: &mut Archive<'_>,
     writer: &mut ExportWriter,
     from: u64,
     to: u64,
@@ -105,7 +165,10 @@ async fn write_page(
         match (store::entry_row_if_there(&row), store::row_hash(&row)) {
             (Some(entry), Some(sealed)) => writer.entry(entry.line(index).as_bytes(), &sealed)?,
             (Some(entry), None) => writer.unsealed_entry(entry.line(index).as_bytes())?,
-            (None, Some(sealed)) => writer.missing_entry(&sealed)?,
+            (None, Some(sealed)) => match archive.line(index, store::row_sealed_at(&row)).await? {
+                Some(line) => writer.entry(&line, &sealed)?,
+                None => writer.missing_entry(&sealed)?,
+            },
             (None, None) => {}
         }
         next = if store::row_index(&row).is_some() { index + 1 } else { index };
@@ -113,15 +176,28 @@ async fn write_page(
     Ok(())
 }
 
-/// The published key that signed the checkpoint; if none did, the newest one, and the verifier will say so.
-async fn signer_of(internal: &Internal, note: &SignedNote) -> Result<VerifierKey, ExportFailure> {
-    let mut newest = None;
+/// The key the log is known by, if it has one yet.
+pub async fn newest_key(internal: &Internal) -> Result<Option<VerifierKey>, ExportFailure> {
+    Ok(keys(internal, SIZE_MAX).await?.pop().map(|newest| newest.key))
+}
+
+/// A key of the log, and how it came to be the log's.
+pub(crate) struct Key {
+    pub key: VerifierKey,
+    pub handover: Option<SignedNote>,
+}
+
+/// The keys that signed the first `size` entries, oldest first.
+pub(crate) async fn keys(internal: &Internal, size: u64) -> Result<Vec<Key>, ExportFailure> {
+    let mut keys = Vec::new();
     for row in internal.query(store::KEY_LIST, &[]).await? {
-        let key: VerifierKey = row.get::<_, &str>(0).parse()?;
-        if note.verify(std::slice::from_ref(&key)).is_ok() {
-            return Ok(key);
+        if store::unsigned(row.get(1)) <= size {
+            let handover: Option<&str> = row.get(2);
+            keys.push(Key {
+                key: row.get::<_, &str>(0).parse()?,
+                handover: handover.map(|note| SignedNote::parse(note.as_bytes())).transpose()?,
+            });
         }
-        newest = Some(key);
     }
-    newest.ok_or(ExportFailure::NothingSealed)
+    Ok(keys)
 }

@@ -4,12 +4,12 @@ use authz::CorrelationId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use types::{Text, Timestamp};
-use web::{Call, Endpoint, Nothing, Operation, PageLimit, Reply, page_limit};
+use web::{Call, Endpoint, Nothing, Operation, PageLimit, Reply, on, page_limit};
 
 use crate::Audit;
 use crate::entries::EntryFilter;
 use crate::model::*;
-use crate::policy::EntryRead;
+use crate::policy::{EntryRead, LogRead};
 use crate::settings::PAGE_LIMIT_MAX;
 
 pub const TAGS: &[(&str, &str)] =
@@ -53,17 +53,6 @@ struct CheckpointQuery {
     since: Option<u64>,
 }
 
-/// A handler that owns its way to the domain.
-macro_rules! on {
-    ($audit:ident, |$call:ident : $type:ty| $body:expr) => {{
-        let audit = $audit.clone();
-        move |$call: $type| {
-            let $audit = audit.clone();
-            async move { $body }
-        }
-    }};
-}
-
 pub fn endpoints(audit: &Audit) -> Vec<Endpoint> {
     vec![
         Operation::<OrganizationPath, EntryListQuery>::get("/api/v1/orgs/{org_id}/audit", "audit.list")
@@ -80,6 +69,21 @@ pub fn endpoints(audit: &Audit) -> Vec<Endpoint> {
             .handler(on!(audit, |call: Call<OrganizationPath, EntryListQuery>| {
                 let filter = filter(call.query, &audit);
                 audit.entry_list(&call.context, call.path.org_id, &filter).await.map(Reply::new)
+            })),
+        Operation::<Nothing, EntryListQuery>::get("/api/v1/audit", "audit.log.list")
+            .about(
+                "List the audit log of the whole platform",
+                "Every change in every organization, and those that belong to none, oldest first, each with the proof \
+                 that it is in the sealed log. For operators and auditors of the platform; each page is recorded, also in \
+                 the organizations it shows.",
+            )
+            .permission::<LogRead>()
+            .audited_read()
+            .errors([&events::INVALID_CURSOR, &LOG_DAMAGED])
+            .cli("audit log")
+            .handler(on!(audit, |call: Call<Nothing, EntryListQuery>| {
+                let filter = filter(call.query, &audit);
+                audit.log_list(&call.context, &filter).await.map(Reply::new)
             })),
         Operation::<Nothing, CheckpointQuery>::get("/api/v1/audit/checkpoint", "audit.checkpoint")
             .about(

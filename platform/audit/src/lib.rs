@@ -11,11 +11,13 @@
 //! - A leaf is the hash of the entry's exact exported bytes, its number included (`canonical`).
 //! - Leaves, nodes, checkpoints and keys are append-only, by grants and by triggers; the tree only grows.
 //! - What is delivered elsewhere is never overwritten there: the same bytes are fine, others are an alarm.
+//! - An entry leaves the database only with its whole month, sealed, and just found elsewhere as it was sealed (`pruner`).
 //!
 //! Must never: write an entry of its own accord other than through the spine, show a tenant another tenant's entry or
-//! its existence, or sign with a key that the log is not known by.
+//! its existence, or sign with a key that the log is not known by and was not handed over to.
 
 mod canonical;
+mod copy;
 mod delivery;
 mod entries;
 mod export;
@@ -23,6 +25,7 @@ mod http;
 mod model;
 mod policy;
 mod proofs;
+mod pruner;
 mod replica;
 mod sealer;
 mod settings;
@@ -41,16 +44,17 @@ use domain::Domain;
 
 pub use delivery::{Delivery, DeliveryError, Destination, Parcel};
 pub use entries::EntryFilter;
-pub use export::{ExportFailure, Exported, export, record_export};
+pub use export::{ExportFailure, Exported, export, needs_copy, newest_key, record_export};
 pub use model::{
     CheckpointReply, Entry, EntryActor, EntryId, EntryPage, ListedEntry, LogKey, LogKeys, OmittedState,
     Party, Sealed, SignedCheckpoint,
 };
-pub use policy::EntryRead;
+pub use policy::{EntryRead, LogRead};
+pub use pruner::{Pruned, Pruner};
 pub use replica::Replica;
-pub use sealer::{SealError, SealKey, Sealer, Step, oldest_unsealed};
+pub use sealer::{KeySource, SealError, SealKeys, Sealer, Step, oldest_unsealed};
 pub use store::NEW_CLUSTER;
-pub use tenant::{PageProof, TenantError, verify_growth, verify_page};
+pub use tenant::{PageProof, TenantError, trusted_keys, verify_growth, verify_page};
 pub use witness::{Channel, Witness};
 
 /// The audit domain as requests see it. Cheap to clone.

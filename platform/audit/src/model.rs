@@ -158,8 +158,12 @@ pub struct CheckpointReply {
 pub struct LogKey {
     /// `name+id+base64`, as c2sp.org/signed-note has it. Keep it elsewhere: fetched anew each time it proves little.
     pub verifier_key: String,
-    /// It signs checkpoints larger than this.
+    /// It signs checkpoints of this size and larger, until the next key takes over.
     pub from_size: u64,
+    /// For all but the first key: the checkpoint at which it took over, a signed note that names both keys and is signed
+    /// with both. It is what lets you trust the new key if you kept the old one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<String>,
 }
 
 /// All public keys of the log, oldest first.

@@ -1,23 +1,30 @@
 //! What can be done with the audit log.
 
-use authz::{Action, ActionInfo, ActorKind, Decider, Decision, Question};
+use authz::{Action as _, ActionInfo, ActorKind, Decider, Decision, Question, action};
 
-/// Reading an organization's entries. Recorded under the same name when the reader is not of that organization.
-pub struct EntryRead;
-impl Action for EntryRead {
-    const NAME: &'static str = "audit.entry.read";
-    const TITLE: &'static str = "Read an organization's audit log";
-}
+action!(
+    /// Reading an organization's entries. Recorded under the same name when the reader is not of that organization.
+    EntryRead,
+    "audit.entry.read",
+    "Read an organization's audit log"
+);
 
-/// Taking the whole log out. There is no request for it: only the machine's owner can.
-pub struct LogExport;
-impl Action for LogExport {
-    const NAME: &'static str = "audit.log.export";
-    const TITLE: &'static str = "Export the whole audit log";
-}
+action!(
+    /// Reading everybody's entries, and those that belong to no organization.
+    LogRead,
+    "audit.log.read",
+    "Read the audit log of the whole platform"
+);
+
+action!(
+    /// Taking the whole log out. There is no request for it: only the machine's owner can.
+    LogExport,
+    "audit.log.export",
+    "Export the whole audit log"
+);
 
 pub fn actions() -> Vec<ActionInfo> {
-    vec![ActionInfo::of::<EntryRead>(), ActionInfo::of::<LogExport>()]
+    vec![ActionInfo::of::<EntryRead>(), ActionInfo::of::<LogRead>(), ActionInfo::of::<LogExport>()]
 }
 
 /// The name the export command acts under.

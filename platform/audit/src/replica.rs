@@ -4,7 +4,9 @@
 //! entries/<from>-<to>.jsonl     the lines of entries from..to
 //! leaves/<from>-<to>            their leaf hashes, 32 bytes each
 //! checkpoints/<to>              the signed checkpoint over the first `to` entries
-//! keys/<id>                     the verifier key that signed it
+//! keys/<id>                     the log's verifier keys
+//! handovers/<size>              where one key took over from another, as a line of an export's `handovers`
+//! write-once                    shows that the place refuses to replace an object
 //! ```
 //!
 //! Numbers are padded, so that names sort as numbers do: the objects joined in order are the files of an export, and
@@ -15,45 +17,71 @@
 //! other bytes means that the past differs between here and there: an alarm, and nothing is overwritten. So is an entry
 //! that no longer gives the hash it was sealed with: altered bytes never reach the copy.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use blob::{BlobError, BlobPath, Blobs, PutNew};
 use bytes::Bytes;
 use db::{Internal, Settings};
-use futures::StreamExt as _;
 use futures::future::BoxFuture;
-use merkle::{SignedNote, leaf_hash};
-use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutOptions};
+use merkle::export::note_line;
+use merkle::{Handover, Hash, leaf_hash};
 
 use crate::delivery::{DeliveryError, Destination, Parcel};
 use crate::settings::{REPLICATE_BATCH_MAX, REPLICATE_INTERVAL_MS};
-use crate::store;
+use crate::{copy, export, store};
 
 pub struct Replica {
     internal: Internal,
-    objects: Arc<dyn ObjectStore>,
+    blobs: Blobs,
 }
+
+/// Where it is tried out whether the place keeps what it has.
+const PROBE: &str = "write-once";
+/// Entries read at once.
+// fixed: bounds memory; a larger page is no faster
+const PAGE: u64 = 1_000;
+/// An object ends before the entry that would make it larger than this, unless it has one entry only.
+// fixed: whoever resumes a parcel must cut it at the same places; well below what a store takes at once
+const OBJECT_BYTES: usize = 16 * 1024 * 1024;
 
 impl Replica {
     /// `internal` works under the sealer's login.
-    pub fn new(internal: Internal, objects: Arc<dyn ObjectStore>) -> Self {
-        Self { internal, objects }
+    pub fn new(internal: Internal, blobs: Blobs) -> Self {
+        Self { internal, blobs }
     }
 
     async fn copy(&self, parcel: &Parcel) -> Result<(), DeliveryError> {
-        let (mut lines, mut leaves) = (Vec::new(), Vec::new());
-        let range: db::Params<'_> = &[&store::signed(parcel.from), &store::signed(parcel.to)];
+        let mut part = Part::from(parcel.from);
+        let mut from = parcel.from;
+        while from < parcel.to {
+            let to = parcel.to.min(from + PAGE);
+            for (line, sealed) in self.sealed(from, to).await? {
+                if !part.lines.is_empty() && part.lines.len() + line.len() >= OBJECT_BYTES {
+                    let next = Part::from(part.to);
+                    self.put_part(std::mem::replace(&mut part, next)).await?;
+                }
+                part.push(&line, &sealed);
+            }
+            from = to;
+        }
+        self.put_part(part).await?;
+        self.put_keys(parcel.to).await?;
+        // Last: a checkpoint that is there means that everything it covers is.
+        self.put(&format!("checkpoints/{:020}", parcel.to), parcel.note.clone().into()).await
+    }
+
+    /// The lines of entries `from..to`, each with the hash it was sealed with, and none that does not give it.
+    async fn sealed(&self, from: u64, to: u64) -> Result<Vec<(String, Hash)>, DeliveryError> {
+        let range: db::Params<'_> = &[&store::signed(from), &store::signed(to)];
         let rows = self.internal.query(store::SEALED_RANGE, range).await?;
-        if rows.len() as u64 != parcel.to - parcel.from {
+        if rows.len() as u64 != to - from {
             return Err(DeliveryError::Alarm(format!(
-                "of the entries {} to {} only {} have a hash",
-                parcel.from,
-                parcel.to - 1,
+                "of the entries {from} to {} only {} have a hash",
+                to - 1,
                 rows.len()
             )));
         }
-        for (index, row) in (parcel.from..).zip(&rows) {
+        let checked = (from..).zip(&rows).map(|(index, row)| {
             let (Some(entry), Some(sealed)) = (store::entry_row_if_there(row), store::row_hash(row)) else {
                 return Err(DeliveryError::Alarm(format!("entry {index} is gone from the database")));
             };
@@ -61,49 +89,71 @@ impl Replica {
             if leaf_hash(line.as_bytes()) != sealed {
                 return Err(DeliveryError::Alarm(format!("entry {index} is no longer what was sealed")));
             }
-            lines.extend_from_slice(line.as_bytes());
-            lines.push(b'\n');
-            leaves.extend_from_slice(sealed.as_bytes());
-        }
-        let range = format!("{:020}-{:020}", parcel.from, parcel.to);
-        self.put(format!("entries/{range}.jsonl"), lines.into()).await?;
-        self.put(format!("leaves/{range}"), leaves.into()).await?;
-        self.put_keys(&parcel.note).await?;
-        // Last: a checkpoint that is there means that everything it covers is.
-        self.put(format!("checkpoints/{:020}", parcel.to), parcel.note.clone().into()).await
+            Ok((line, sealed))
+        });
+        checked.collect()
     }
 
-    /// The keys that signed the note, so that the copy is of use without the database.
-    async fn put_keys(&self, note: &str) -> Result<(), DeliveryError> {
-        let garbled =
-            |what: &dyn std::fmt::Display| DeliveryError::Alarm(format!("stored key or note: {what}"));
-        let note = SignedNote::parse(note.as_bytes()).map_err(|error| garbled(&error))?;
-        for row in self.internal.query(store::KEY_LIST, &[]).await? {
-            let text: String = row.get(0);
-            let key: merkle::VerifierKey = text.parse().map_err(|error| garbled(&error))?;
-            if note.verify(std::slice::from_ref(&key)).is_ok() {
-                self.put(format!("keys/{:08x}", key.id()), format!("{key}\n").into()).await?;
+    async fn put_part(&self, part: Part) -> Result<(), DeliveryError> {
+        self.put(&copy::name(part.from, part.to), part.lines.into()).await?;
+        self.put(&format!("leaves/{:020}-{:020}", part.from, part.to), part.leaves.into()).await
+    }
+
+    /// The log's keys and how each came to be, so that the copy is of use without the database.
+    async fn put_keys(&self, size: u64) -> Result<(), DeliveryError> {
+        let keys = export::keys(&self.internal, size).await;
+        let keys = keys.map_err(|error| DeliveryError::Alarm(format!("the log's keys: {error}")))?;
+        for export::Key { key, handover } in keys {
+            self.put(&format!("keys/{:08x}", key.id()), format!("{key}\n").into()).await?;
+            if let Some(note) = handover {
+                let opened = Handover::open(&note).ok().flatten();
+                let size = opened.map(|handover| handover.checkpoint.size);
+                let size =
+                    size.ok_or_else(|| DeliveryError::Alarm(format!("no hand-over made {key} the log's")))?;
+                self.put(&format!("handovers/{size:020}"), note_line(&note).into()).await?;
             }
         }
         Ok(())
     }
 
     /// Writes an object once.
-    async fn put(&self, name: String, bytes: Bytes) -> Result<(), DeliveryError> {
-        let unavailable = |error: object_store::Error| DeliveryError::Unavailable(error.to_string());
-        let path = Path::from(name.as_str());
-        let once = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        match self.objects.put_opts(&path, bytes.clone().into(), once).await {
-            Ok(_) => return Ok(()),
-            Err(object_store::Error::AlreadyExists { .. }) => {}
-            Err(error) => return Err(unavailable(error)),
+    async fn put(&self, name: &str, bytes: Bytes) -> Result<(), DeliveryError> {
+        match self.blobs.put_new(&path(name)?, bytes).await.map_err(unavailable)? {
+            PutNew::Written | PutNew::AlreadyThere { same: true } => Ok(()),
+            PutNew::AlreadyThere { same: false } => Err(DeliveryError::Alarm(format!(
+                "{name} is already in the second place, with other content"
+            ))),
         }
-        let there = self.objects.get(&path).await.map_err(unavailable)?.bytes().await.map_err(unavailable)?;
-        if there == bytes {
-            return Ok(());
-        }
-        Err(DeliveryError::Alarm(format!("{name} is already in the second place, with other content")))
     }
+}
+
+/// The entries of one object.
+struct Part {
+    from: u64,
+    to: u64,
+    lines: Vec<u8>,
+    leaves: Vec<u8>,
+}
+
+impl Part {
+    fn from(from: u64) -> Self {
+        Self { from, to: from, lines: Vec::new(), leaves: Vec::new() }
+    }
+
+    fn push(&mut self, line: &str, sealed: &Hash) {
+        self.lines.extend_from_slice(line.as_bytes());
+        self.lines.push(b'\n');
+        self.leaves.extend_from_slice(sealed.as_bytes());
+        self.to += 1;
+    }
+}
+
+fn path(name: &str) -> Result<BlobPath, DeliveryError> {
+    BlobPath::parse(name).map_err(|error| DeliveryError::Unavailable(format!("{name}: {error}")))
+}
+
+pub(crate) fn unavailable(error: BlobError) -> DeliveryError {
+    DeliveryError::Unavailable(error.to_string())
 }
 
 impl Destination for Replica {
@@ -121,11 +171,9 @@ impl Destination for Replica {
 
     fn is_empty(&self) -> BoxFuture<'_, Result<bool, DeliveryError>> {
         Box::pin(async {
-            match self.objects.list(None).next().await {
-                None => Ok(true),
-                Some(Ok(_)) => Ok(false),
-                Some(Err(error)) => Err(DeliveryError::Unavailable(error.to_string())),
-            }
+            self.blobs.check_write_once(&path(PROBE)?).await.map_err(unavailable)?;
+            let entries = self.blobs.list(Some(&path(copy::ENTRIES)?), None, 1).await.map_err(unavailable)?;
+            Ok(entries.is_empty())
         })
     }
 

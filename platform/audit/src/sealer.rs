@@ -9,25 +9,60 @@
 //! leaves again. Any number of sealers may run; an advisory lock lets one work at a time, and the edge moves only from
 //! the size it was read at, so a stale one writes nothing.
 //!
-//! Two things stop it, loudly, because going on would be worse: a signing key other than the one the log is known by
-//! (checkpoints kept elsewhere would stop verifying), and a PostgreSQL other than the one the transaction ids came from
-//! (new entries could sort before the mark and never be seen).
+//! A new key takes over with the next seal: that checkpoint is a hand-over, signed with both (`merkle::chain`), and from
+//! then on the log is known by the new key. A sealer that still has the old one is refused and fetches the new one.
+//!
+//! Two things stop it, loudly, because going on would be worse: a signing key other than the one the log is known by, and
+//! not handed over to (checkpoints kept elsewhere would stop verifying), and a PostgreSQL other than the one the
+//! transaction ids came from (new entries could sort before the mark and never be seen).
 
 use std::sync::Arc;
 
 use db::{DbError, Internal, Nudges, Settings, Topic};
+use futures::future::BoxFuture;
 use merkle::tree::FrontierError;
-use merkle::{Checkpoint, CheckpointError, Frontier, SignerKey, StoredHash, leaf_hash};
+use merkle::{
+    Checkpoint, CheckpointError, Frontier, Handover, Hash, SignedNote, SignerKey, StoredHash, leaf_hash,
+};
 use tokio_util::sync::CancellationToken;
 use types::{Clock, Timestamp};
 use uuid::Uuid;
 
 use crate::canonical::EntryRow;
-use crate::settings::{SEAL_BATCH_BYTES_MAX, SEAL_BATCH_MAX, SEAL_INTERVAL_MS};
+use crate::settings::{KEY_RENEW_MS, SEAL_BATCH_BYTES_MAX, SEAL_BATCH_MAX, SEAL_INTERVAL_MS};
 use crate::store;
 
-/// Gives the key to sign with, each time one is needed: who keeps it is the server's business.
-pub type SealKey = Arc<dyn Fn() -> Arc<SignerKey> + Send + Sync>;
+/// The keys to sign with.
+#[derive(Clone)]
+pub struct SealKeys {
+    pub current: Arc<SignerKey>,
+    /// The one before, as long as the log is still known by it.
+    pub former: Option<Arc<SignerKey>>,
+}
+
+/// Where the keys come from: who keeps them is the server's business.
+pub trait KeySource: Send + Sync + 'static {
+    fn keys(&self) -> SealKeys;
+    /// Looks whether there is a newer key. An error is for the operator's log.
+    fn renew(&self) -> BoxFuture<'_, Result<(), String>>;
+}
+
+/// Keys that stay as they are.
+impl KeySource for SealKeys {
+    fn keys(&self) -> SealKeys {
+        self.clone()
+    }
+
+    fn renew(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+impl From<SignerKey> for SealKeys {
+    fn from(key: SignerKey) -> Self {
+        Self { current: Arc::new(key), former: None }
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
@@ -42,8 +77,10 @@ pub enum SealError {
     #[error("the checkpoint cannot be signed: {0}")]
     Sign(#[from] CheckpointError),
     #[error(
-        "the log is signed with the key {known}, and this sealer has {ours}. The log's own key is \
-         kept by the secrets domain: restore the database together with the secrets.key it belongs to; a new key would make every checkpoint kept elsewhere worthless"
+        "the log is signed with the key {known}, and this sealer has {ours}. The log's own key is kept by the secrets \
+         domain: restore the database together with the secrets.key it belongs to. A new key comes with `gpuaasd audit \
+         rotate-key` and nothing else: one that the old key did not hand over to would make every checkpoint kept \
+         elsewhere worthless"
     )]
     OtherKey { known: String, ours: String },
     #[error(
@@ -61,7 +98,7 @@ pub struct Sealer {
     clock: Arc<dyn Clock>,
     nudges: Nudges,
     settings: Settings,
-    key: SealKey,
+    keys: Arc<dyn KeySource>,
 }
 
 /// What one step did.
@@ -79,16 +116,22 @@ impl Sealer {
         clock: Arc<dyn Clock>,
         nudges: Nudges,
         settings: Settings,
-        key: SealKey,
+        keys: Arc<dyn KeySource>,
     ) -> Self {
-        Self { internal, clock, nudges, settings, key }
+        Self { internal, clock, nudges, settings, keys }
     }
 
     /// Works until told to stop. Entries that came during a pause are sealed together after it.
     pub async fn run(&self, stop: CancellationToken) {
         let mut committed = self.nudges.listen(Topic::Committed);
+        let mut renewed = self.clock.now();
         while !stop.is_cancelled() {
-            match self.step().await {
+            let pause = KEY_RENEW_MS.millis(&self.settings).as_secs_f64();
+            if seconds_between(renewed, self.clock.now()) >= pause {
+                self.renew_keys().await;
+                renewed = self.clock.now();
+            }
+            match self.step_with_newest_key().await {
                 Ok(step) if step.full => continue,
                 Ok(_) => self.note_lag().await,
                 Err(error @ (SealError::Db(_) | SealError::Overtaken)) => {
@@ -108,23 +151,45 @@ impl Sealer {
         }
     }
 
+    /// Seals one batch; if another sealer has handed the log over to a newer key, with that one.
+    async fn step_with_newest_key(&self) -> Result<Step, SealError> {
+        match self.step().await {
+            Err(SealError::OtherKey { .. }) => {
+                self.renew_keys().await;
+                self.step().await
+            }
+            step => step,
+        }
+    }
+
+    async fn renew_keys(&self) {
+        if let Err(error) = self.keys.renew().await {
+            tracing::warn!(error, "the audit log's key could not be looked up, the one at hand stays in use");
+        }
+    }
+
     /// Seals one batch.
     pub async fn step(&self) -> Result<Step, SealError> {
-        let (now, signer) = (self.clock.now(), (self.key)());
+        let (now, keys) = (self.clock.now(), self.keys.keys());
         let entries_max = i64::from(self.settings.get(&SEAL_BATCH_MAX));
         let bytes_max = store::signed(self.settings.get(&SEAL_BATCH_BYTES_MAX));
         let batch = self
             .internal
             .bookkeeping(TABLES, async |tx| -> Result<Option<Batch>, SealError> {
-                let Some(edge) = take(tx, &signer, now).await? else { return Ok(None) };
+                let Some((edge, signers)) = take(tx, &keys, now).await? else { return Ok(None) };
                 let params: db::Params<'_> =
                     &[&edge.done_xid, &edge.done_id, &entries_max, &bytes_max, &edge.era];
                 let rows = tx.query(store::SEAL_BATCH, params).await?;
                 if rows.is_empty() {
                     return Ok(None);
                 }
-                let batch = Batch::seal(edge, rows.iter().map(store::entry_row), &signer)?;
+                let batch = Batch::seal(edge, rows.iter().map(store::entry_row), &signers)?;
                 batch.write(tx, now).await?;
+                if let Signers::Handover { new, .. } = signers {
+                    let (size, key) = (store::signed(batch.frontier.size()), new.verifier().to_string());
+                    tx.query(store::KEY_PUBLISH, &[&size, &key, &now]).await?;
+                    tracing::info!(size, key, "the audit log has a new key");
+                }
                 Ok(Some(batch))
             })
             .await?;
@@ -165,12 +230,45 @@ struct Edge {
     era: i32,
 }
 
+/// Who signs the next checkpoint.
+enum Signers<'k> {
+    One(&'k SignerKey),
+    /// The log changes its key.
+    Handover {
+        old: &'k SignerKey,
+        new: &'k SignerKey,
+    },
+}
+
+impl<'k> Signers<'k> {
+    /// The keys at hand, for a log known by `known`.
+    fn of(keys: &'k SealKeys, known: Option<&str>) -> Result<Self, SealError> {
+        let ours = keys.current.verifier().to_string();
+        match (known, &keys.former) {
+            (None, _) => Ok(Self::One(&keys.current)),
+            (Some(known), _) if known == ours => Ok(Self::One(&keys.current)),
+            (Some(known), Some(former)) if known == former.verifier().to_string() => {
+                Ok(Self::Handover { old: former, new: &keys.current })
+            }
+            (Some(known), _) => Err(SealError::OtherKey { known: known.to_owned(), ours }),
+        }
+    }
+
+    fn sign(&self, size: u64, root: Hash) -> Result<SignedNote, CheckpointError> {
+        let checkpoint = |key: &SignerKey| Checkpoint::new(key.verifier().name(), size, root);
+        match self {
+            Self::One(key) => checkpoint(key).sign(key),
+            Self::Handover { old, new } => Handover::sign(checkpoint(old), old, new),
+        }
+    }
+}
+
 /// Reads the edge, if no other sealer is at work; publishes the key before the first entry.
-async fn take(
+async fn take<'k>(
     tx: &mut db::Bookkeeping,
-    signer: &SignerKey,
+    keys: &'k SealKeys,
     now: Timestamp,
-) -> Result<Option<Edge>, SealError> {
+) -> Result<Option<(Edge, Signers<'k>)>, SealError> {
     let Some(row) = tx.query_opt(store::TREE_TAKE, &[]).await? else {
         return Err(DbError::Unexpected("audit.tree has no row".to_owned()).into());
     };
@@ -183,11 +281,10 @@ async fn take(
         let adopted = tx.query_opt(store::ERA_ADOPT, &[&era]).await?;
         era = adopted.ok_or(SealError::OtherCluster)?.get(0);
     }
-    let ours = signer.verifier().to_string();
-    match row.get::<_, Option<String>>(7) {
-        None => drop(tx.query(store::KEY_PUBLISH, &[&size, &ours, &now]).await?),
-        Some(known) if known == ours => {}
-        Some(known) => return Err(SealError::OtherKey { known, ours }),
+    let known: Option<&str> = row.get(7);
+    let signers = Signers::of(keys, known)?;
+    if known.is_none() {
+        tx.query(store::KEY_PUBLISH, &[&size, &keys.current.verifier().to_string(), &now]).await?;
     }
     let edge = Edge {
         size: store::unsigned(size),
@@ -199,7 +296,7 @@ async fn take(
     if edge.frontier.size() != edge.size {
         return Err(SealError::EdgeSize { size: edge.size, edge: edge.frontier.size() });
     }
-    Ok(Some(edge))
+    Ok(Some((edge, signers)))
 }
 
 /// A sealed batch, column by column as it is written.
@@ -223,7 +320,7 @@ impl Batch {
     fn seal(
         edge: Edge,
         entries: impl Iterator<Item = EntryRow>,
-        signer: &SignerKey,
+        signers: &Signers<'_>,
     ) -> Result<Self, SealError> {
         let mut batch = Self {
             from: edge.size,
@@ -242,9 +339,7 @@ impl Batch {
         for entry in entries {
             batch.append(entry);
         }
-        let origin = signer.verifier().name();
-        let checkpoint = Checkpoint::new(origin, batch.frontier.size(), batch.frontier.root());
-        batch.note = checkpoint.sign(signer)?.to_string();
+        batch.note = signers.sign(batch.frontier.size(), batch.frontier.root())?.to_string();
         Ok(batch)
     }
 

@@ -20,6 +20,12 @@ pub static SEAL_BATCH_BYTES_MAX: Setting<u64> = Setting::new(
     "Most bytes of before and after states sealed in one transaction: bounds the sealer's memory.",
 )
 .checked(|v| *v >= 1024);
+pub static KEY_RENEW_MS: Setting<u64> = Setting::new(
+    "audit.key_renew_ms",
+    10_000,
+    "How often a sealer looks for a newer signing key, in milliseconds.",
+)
+.checked(|v| *v >= 100);
 pub static REPLICATE_INTERVAL_MS: Setting<u64> = Setting::new(
     "audit.replicate_interval_ms",
     2_000,
@@ -30,6 +36,19 @@ pub static REPLICATE_BATCH_MAX: Setting<u32> = Setting::new(
     "audit.replicate_batch_max",
     5_000,
     "Most entries in one object of the copy, as long as a single seal is not larger.",
+)
+.checked(|v| *v >= 1);
+pub static RETENTION_DAYS: Setting<u32> = Setting::new(
+    "audit.retention_days",
+    400,
+    "How many days entries stay in the database, whole months at a time. Older ones leave it once the second place is \
+     found to hold them as they were sealed; without a second place they stay.",
+)
+.checked(|v| *v >= 30);
+pub static PRUNE_INTERVAL_SECONDS: Setting<u64> = Setting::new(
+    "audit.prune_interval_seconds",
+    3_600,
+    "How often it is looked for a month of entries that may leave the database, in seconds. One goes at a time.",
 )
 .checked(|v| *v >= 1);
 pub static WITNESS_INTERVAL_MS: Setting<u64> = Setting::new(
@@ -63,8 +82,11 @@ pub fn settings() -> Vec<SettingInfo> {
         SEAL_INTERVAL_MS.info(),
         SEAL_BATCH_MAX.info(),
         SEAL_BATCH_BYTES_MAX.info(),
+        KEY_RENEW_MS.info(),
         REPLICATE_INTERVAL_MS.info(),
         REPLICATE_BATCH_MAX.info(),
+        RETENTION_DAYS.info(),
+        PRUNE_INTERVAL_SECONDS.info(),
         WITNESS_INTERVAL_MS.info(),
         WITNESS_TIMEOUT_MS.info(),
         DELIVERY_RETRY_MS.info(),

@@ -98,46 +98,72 @@ INSERT INTO audit.era SELECT max(e.number) + 1, max(t.size), max(c.system_identi
 UPDATE audit.tree SET done_xid = '1', done_id = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 RESET session_replication_role;";
 
-/// When the oldest entry that is not sealed was written.
+/// When the oldest entry that is not sealed was written. Above the next transaction id lie only entries of an earlier era,
+/// all of them sealed: after a restore these may be the whole log.
 pub const OLDEST_UNSEALED: &str = "
 SELECT e.at FROM audit.tree t CROSS JOIN LATERAL (
     SELECT e.at FROM spine.audit_entry e
     WHERE e.xid >= t.done_xid AND (e.xid, e.id) > (t.done_xid, t.done_id)
+      AND e.xid < pg_snapshot_xmax(pg_current_snapshot())
       AND NOT EXISTS (SELECT FROM audit.leaf l WHERE l.entry_id = e.id)
     ORDER BY e.xid, e.id LIMIT 1) e";
 
 // ------------------------------------------------------------------------------------------------------------ reading
 
-/// Oldest first: newest first would move pages under a reader.
+/// What every listing filters by, and its order. Oldest first: newest first would move pages under a reader.
+macro_rules! entry_filters {
+    () => {
+        " e.at >= $1 AND (e.at, e.id) > ($1, $2) AND e.at < $3
+       AND ($4::text IS NULL OR e.actor_id = $4)
+       AND ($5::text IS NULL OR e.resource_id = $5)
+       AND ($6::text IS NULL OR e.action = $6)
+       AND ($7::text IS NULL OR starts_with(e.action, $7))
+       AND ($8::uuid IS NULL OR e.correlation_id = $8)
+     ORDER BY e.at, e.id LIMIT $9"
+    };
+}
+
+/// An organization's entries.
 pub const ENTRY_LIST: &str = concat!(
     "SELECT ",
     entry_columns!(),
-    ", l.index FROM spine.audit_entry e LEFT JOIN audit.leaf l ON l.entry_id = e.id
-     WHERE e.org_id = $1 AND e.at >= $2 AND (e.at, e.id) > ($2, $3) AND e.at < $4
-       AND ($5::text IS NULL OR e.actor_id = $5)
-       AND ($6::text IS NULL OR e.resource_id = $6)
-       AND ($7::text IS NULL OR e.action = $7)
-       AND ($8::text IS NULL OR starts_with(e.action, $8))
-       AND ($9::uuid IS NULL OR e.correlation_id = $9)
-     ORDER BY e.at, e.id LIMIT $10"
+    ", l.index FROM spine.audit_entry e LEFT JOIN audit.leaf l ON l.entry_id = e.id WHERE e.org_id = $10 AND",
+    entry_filters!()
 );
 
-/// Making an organization leaves an entry in it: one without any does not exist.
-pub const ORGANIZATION_EXISTS: &str = "SELECT 1 FROM spine.audit_entry e WHERE e.org_id = $1 LIMIT 1";
+/// Everybody's entries, and those that are nobody's.
+pub const LOG_LIST: &str = concat!(
+    "SELECT ",
+    entry_columns!(),
+    ", l.index FROM spine.audit_entry e LEFT JOIN audit.leaf l ON l.entry_id = e.id WHERE",
+    entry_filters!()
+);
+
+/// Making an organization leaves an entry in it: one without any does not exist, unless old entries were pruned.
+pub const ORGANIZATION_EXISTS: &str = "
+(SELECT 1 FROM spine.audit_entry e WHERE e.org_id = $1 LIMIT 1) UNION ALL (SELECT 1 FROM audit.pruned) LIMIT 1";
 
 pub const CHECKPOINT_NEWEST: &str =
     "SELECT size, root, note, at FROM audit.checkpoint ORDER BY size DESC LIMIT 1";
 
 pub const CHECKPOINT_GET: &str = "SELECT size, root, note, at FROM audit.checkpoint WHERE size = $1";
 
-/// At most `$2` checkpoints below a size, evenly spread.
+/// At most `$2` checkpoints below a size, evenly spread over the entries: one look into the index each, however many
+/// checkpoints there are.
 pub const CHECKPOINT_SAMPLE: &str = "
-SELECT note FROM (
-    SELECT note, size, row_number() OVER (ORDER BY size) AS n, count(*) OVER () AS total
-    FROM audit.checkpoint WHERE size < $1
-) AS earlier WHERE n % greatest(1, (total + $2 - 1) / $2) = 0 ORDER BY size";
+SELECT c.note FROM (
+    SELECT DISTINCT (SELECT c.size FROM audit.checkpoint c
+                     WHERE c.size <= place.entries AND c.size < $1::bigint ORDER BY c.size DESC LIMIT 1) AS size
+    FROM (SELECT ($1::bigint::numeric * n / least($1::bigint, $2::bigint))::bigint AS entries
+          FROM generate_series(1, least($1::bigint, $2::bigint)) AS n) AS place
+) AS chosen JOIN audit.checkpoint c ON c.size = chosen.size ORDER BY c.size";
 
-pub const KEY_LIST: &str = "SELECT verifier_key, from_size FROM audit.signing_key ORDER BY from_size";
+/// The log's keys, each but the first with the checkpoint at which it took over.
+pub const KEY_LIST: &str = "
+SELECT k.verifier_key, k.from_size, c.note FROM audit.signing_key k
+LEFT JOIN audit.checkpoint c ON c.size = k.from_size
+    AND EXISTS (SELECT FROM audit.signing_key before WHERE before.from_size < k.from_size)
+ORDER BY k.from_size";
 
 /// Stored hashes by range: leaves, and the levels above them.
 pub const HASH_RANGES: &str = "
@@ -172,7 +198,7 @@ pub const EXPORT_RANGE: &str = concat!(
                 coalesce(low.entry_id, '00000000-0000-0000-0000-000000000000') AS low_id
          FROM high LEFT JOIN low ON true
      ), leaf AS (
-         SELECT l.index, l.hash, l.xid, l.entry_id FROM audit.leaf l WHERE l.index >= $1 AND l.index < $2
+         SELECT l.index, l.hash, l.xid, l.entry_id, l.at FROM audit.leaf l WHERE l.index >= $1 AND l.index < $2
      ), entry AS (
          SELECT e.* FROM bound b, spine.audit_entry e
          WHERE e.xid >= b.low_xid AND e.xid <= b.high_xid
@@ -185,9 +211,26 @@ pub const EXPORT_RANGE: &str = concat!(
      )
      SELECT ",
     entry_columns!(),
-    ", leaf.index, leaf.hash FROM leaf FULL JOIN entry e ON e.xid = leaf.xid AND e.id = leaf.entry_id
+    ", leaf.index, leaf.hash, leaf.at FROM leaf FULL JOIN entry e ON e.xid = leaf.xid AND e.id = leaf.entry_id
      ORDER BY coalesce(leaf.xid, e.xid), coalesce(leaf.entry_id, e.id), e.at"
 );
+
+// ------------------------------------------------------------------------------------------------------------ pruning
+
+/// The oldest month of entries that ends before `$1`, and how far the second place has come; none without one.
+pub const PRUNE_CANDIDATE: &str = "
+SELECT p.name, p.lower_at, p.upper_at, d.size FROM audit.entry_partition p, audit.delivery d
+WHERE p.upper_at <= $1 AND d.name = 'replica' ORDER BY p.upper_at LIMIT 1";
+
+/// The entries of a span of time, each with its number and hash if it is sealed.
+pub const PRUNE_PAGE: &str = "
+SELECT e.at, e.id, l.index, l.hash FROM spine.audit_entry e LEFT JOIN audit.leaf l ON l.entry_id = e.id
+WHERE e.at >= $1 AND (e.at, e.id) > ($1, $2) AND e.at < $3 ORDER BY e.at, e.id LIMIT $4";
+
+pub const PRUNE: &str = "SELECT audit.partition_drop($1, $2, $3, $4, $5, $6)";
+
+/// The spans of time whose entries are in the second place only.
+pub const PRUNED_LIST: &str = "SELECT lower_at, upper_at FROM audit.pruned ORDER BY lower_at";
 
 // --------------------------------------------------------------------------------------------------------- deliveries
 
@@ -250,6 +293,11 @@ pub fn row_index(row: &Row) -> Option<u64> {
 /// The hash a row's entry was sealed with, if it is.
 pub fn row_hash(row: &Row) -> Option<Hash> {
     row.get::<_, Option<&[u8]>>(ENTRY_COLUMNS + 1).and_then(hash)
+}
+
+/// When a row's entry was written, if it is sealed.
+pub fn row_sealed_at(row: &Row) -> Option<Timestamp> {
+    row.get(ENTRY_COLUMNS + 2)
 }
 
 pub fn stored_hash(row: &Row) -> Option<StoredHash> {

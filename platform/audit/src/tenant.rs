@@ -5,9 +5,12 @@
 //! the platform may see. What a tenant can do is keep checkpoints and ask for consistency: then no entry it was once
 //! shown can be changed or taken away without the proof failing.
 
-use merkle::{Checkpoint, CheckpointError, Hash, ProofError, SignedNote, VerifierKey, leaf_hash};
+use merkle::{
+    ChainFault, Checkpoint, CheckpointError, Handover, HandoverError, Hash, KeyChain, ProofError, SignedNote,
+    VerifierKey, leaf_hash,
+};
 
-use crate::model::{Entry, EntryId, EntryPage, ListedEntry};
+use crate::model::{Entry, EntryId, EntryPage, ListedEntry, LogKeys};
 
 #[derive(Debug, thiserror::Error)]
 pub enum TenantError {
@@ -23,6 +26,8 @@ pub enum TenantError {
     NotIncluded { id: EntryId, error: ProofError },
     #[error("the log was changed, not only added to: {0}")]
     Rewritten(ProofError),
+    #[error("the key {key} is no key of the log you know: {reason}")]
+    Key { key: String, reason: String },
 }
 
 /// What a page turned out to prove.
@@ -33,8 +38,36 @@ pub struct PageProof {
     pub unproven: usize,
 }
 
+/// The keys that the one you kept leads to, through the hand-overs the server shows (`GET /api/v1/audit/key`).
+pub fn trusted_keys(kept: VerifierKey, shown: &LogKeys) -> Result<KeyChain, TenantError> {
+    let mut chain = KeyChain::new(vec![kept]);
+    let mut handovers = Vec::new();
+    for key in &shown.keys {
+        let refused = |reason: HandoverError| TenantError::Key {
+            key: key.verifier_key.clone(),
+            reason: reason.to_string(),
+        };
+        if let Some(text) = &key.handover {
+            let note = SignedNote::parse(text.as_bytes())
+                .map_err(|error| refused(CheckpointError::from(error).into()))?;
+            handovers.extend(Handover::open(&note).map_err(refused)?);
+        }
+    }
+    match chain.follow(&handovers).into_iter().next() {
+        None => Ok(chain),
+        Some(ChainFault::Fork { key, .. }) => Err(TenantError::Key {
+            key: key.to_string(),
+            reason: "it takes part in two hand-overs".to_owned(),
+        }),
+        Some(ChainFault::Unrelated { size }) => Err(TenantError::Key {
+            key: format!("from {size} entries on"),
+            reason: "nothing you know leads to it".to_owned(),
+        }),
+    }
+}
+
 /// Checks a page against the log's keys.
-pub fn verify_page(page: &EntryPage, keys: &[VerifierKey]) -> Result<PageProof, TenantError> {
+pub fn verify_page(page: &EntryPage, keys: &KeyChain) -> Result<PageProof, TenantError> {
     let checkpoint = page.checkpoint.as_ref().map(|shown| open(&shown.note, keys)).transpose()?;
     let mut result = PageProof { proven: 0, unproven: 0 };
     for item in &page.items {
@@ -52,7 +85,7 @@ pub fn verify_growth(
     older: &str,
     newer: &str,
     consistency: &[String],
-    keys: &[VerifierKey],
+    keys: &KeyChain,
 ) -> Result<(), TenantError> {
     let (older, newer) = (open(older, keys)?, open(newer, keys)?);
     let proof = hashes(consistency).ok_or(TenantError::Rewritten(ProofError::Rejected))?;
@@ -60,9 +93,9 @@ pub fn verify_growth(
         .map_err(TenantError::Rewritten)
 }
 
-fn open(note: &str, keys: &[VerifierKey]) -> Result<Checkpoint, TenantError> {
+fn open(note: &str, keys: &KeyChain) -> Result<Checkpoint, TenantError> {
     let note = SignedNote::parse(note.as_bytes()).map_err(CheckpointError::from)?;
-    Ok(Checkpoint::open(&note, keys)?)
+    Ok(keys.open(&note)?)
 }
 
 fn verify_entry(item: &ListedEntry, checkpoint: Option<&Checkpoint>) -> Result<bool, TenantError> {

@@ -5,6 +5,9 @@
 mod canonical;
 mod delivering;
 mod fixture;
+mod pruning;
+mod reach;
 mod reading;
+mod rotating;
 mod sealing;
 mod tampering;

@@ -55,6 +55,7 @@ pub use model::{
 };
 pub use policy::rules;
 pub use rewrap::{Rewrapped, keys_in_use};
+pub use settings::ROTATION_OVERLAP_SECONDS;
 pub use signing::{PublicKey, SigningKey};
 
 /// The secrets domain. Cheap to clone.

@@ -28,6 +28,7 @@ pub struct SigningKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicKey {
     pub key_id: String,
+    pub version: i32,
     pub public_key: [u8; PUBLIC_KEY_BYTES],
     pub created_at: Timestamp,
     /// After this nothing is signed with it any more; `None` for the key in use.
@@ -65,13 +66,24 @@ impl Secrets {
 
     /// Takes delivery of the key to sign with; the caller is the recipient.
     pub async fn signing_key(&self, context: &Context, name: &Name, purpose: &Purpose) -> Result<SigningKey> {
+        self.signing_key_version(context, name, purpose, None).await
+    }
+
+    /// The same for one version: a key that was rotated hands over to the new one while its overlap lasts.
+    pub async fn signing_key_version(
+        &self,
+        context: &Context,
+        name: &Name,
+        purpose: &Purpose,
+        version: Option<i32>,
+    ) -> Result<SigningKey> {
         let found = self.signing_key_find(name).await?;
         let info = found.ok_or_else(|| not_found("signing_key"))?;
         let permit = self.permit::<SecretDeliver>(context, Holder::Platform, Some(info.id)).await?;
         info.require_purpose(purpose)?;
         let recipient = context.actor.subject.clone();
         let opened =
-            Box::pin(self.hand_out(context, permit, Holder::Platform, &info, None, recipient)).await?;
+            Box::pin(self.hand_out(context, permit, Holder::Platform, &info, version, recipient)).await?;
         let unreadable = || SECRET_UNREADABLE.error("the stored key is not an Ed25519 seed");
         let seed: [u8; SEED_BYTES] =
             opened.plaintext.expose().as_slice().try_into().map_err(|_| unreadable())?;
@@ -102,8 +114,9 @@ impl Secrets {
             let public_key = stored
                 .try_into()
                 .map_err(|_| SECRET_UNREADABLE.error("a stored public key is not an Ed25519 key"))?;
-            let key_id = key_id(SecretId::from_uuid(row.get(0)), row.get(1));
-            Ok(PublicKey { key_id, public_key, created_at: row.get(3), signs_until: row.get(4) })
+            let version = row.get(1);
+            let key_id = key_id(SecretId::from_uuid(row.get(0)), version);
+            Ok(PublicKey { key_id, version, public_key, created_at: row.get(3), signs_until: row.get(4) })
         });
         keys.collect()
     }

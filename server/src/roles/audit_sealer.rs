@@ -1,33 +1,40 @@
-//! `audit-sealer`: seals audit entries, signs checkpoints, and brings both elsewhere.
+//! `audit-sealer`: seals audit entries, signs checkpoints, brings both elsewhere, and prunes what is old and safe there.
 
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
 use std::sync::Arc;
 
-use audit::{Channel, Delivery, Destination, Replica, Sealer, Witness};
+use audit::{Channel, Delivery, Destination, Pruner, Replica, Sealer, Witness};
+use blob::Blobs;
 use db::Login;
-use object_store::ObjectStore;
-use object_store::local::LocalFileSystem;
 
+use crate::Failure;
+use crate::audit_key::LogKeys;
 use crate::config::AuditConfig;
 use crate::process::Process;
-use crate::{Failure, audit_key};
 
 pub async fn start(process: &mut Process, config: &AuditConfig) -> Result<(), Failure> {
     let app = process.app()?;
-    let key = audit_key::open(&app, &config.log_name, config.verifier_key_file.as_deref()).await?;
+    let keys = LogKeys::open(&app, &config.log_name, config.verifier_key_file.as_deref()).await?;
     let sealer = Sealer::new(
         process.internal(Login::Sealer, "audit-sealer")?,
         Arc::clone(&app.clock),
         app.db.nudges().clone(),
         app.settings.clone(),
-        key,
+        Arc::new(keys),
     );
     let stop = process.stop.clone();
     process.spawn("audit sealer", async move { sealer.run(stop).await });
-    if let Some(directory) = &config.replica_dir {
-        let internal = process.internal(Login::Sealer, "audit-replica")?;
-        let replica = Replica::new(internal, second_place(directory)?);
+    if let Some(place) = &config.replica {
+        let blobs = Blobs::open(place)
+            .map_err(|error| Failure::new(format!("the audit log's second place cannot be used: {error}")))?;
+        let pruner = Pruner::new(
+            process.internal(Login::Sealer, "audit-pruner")?,
+            Arc::clone(&app.clock),
+            app.settings.clone(),
+            blobs.clone(),
+        );
+        let stop = process.stop.clone();
+        process.spawn("audit pruner", async move { pruner.run(stop).await });
+        let replica = Replica::new(process.internal(Login::Sealer, "audit-replica")?, blobs);
         start_delivery(process, "audit replica", Arc::new(replica))?;
     }
     let channel = match (&config.witness_url, &config.witness_git) {
@@ -55,16 +62,4 @@ fn start_delivery(
     let stop = process.stop.clone();
     process.spawn(task, async move { delivery.run(stop).await });
     Ok(())
-}
-
-/// A directory as an object store that keeps what it was given even if the power fails.
-fn second_place(directory: &Path) -> Result<Arc<dyn ObjectStore>, Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(format!("the audit log's second place {} cannot be used: {error}", directory.display()))
-    };
-    // Entries are tenants' data: nobody else on this machine reads them.
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| failed(&error))?;
-    let objects = LocalFileSystem::new_with_prefix(directory).map_err(|error| failed(&error))?;
-    Ok(Arc::new(objects.with_fsync(true)))
 }

@@ -1,6 +1,7 @@
 //! The server as its callers meet it: real processes, real PostgreSQL, HTTP from outside.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod audit;
 mod backup;
 mod bad_input;
 mod config_check;

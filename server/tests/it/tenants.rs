@@ -101,7 +101,9 @@ async fn a_tenant_sees_and_does_only_what_is_its_own() {
     ] {
         assert_eq!(tenant.post(&path, &body).await.expect(403).code(), "forbidden");
     }
-    assert_eq!(tenant.get("/api/v1/events/parked").await.expect(403).code(), "forbidden");
+    for path in ["/api/v1/events/parked", "/api/v1/audit"] {
+        assert_eq!(tenant.get(path).await.expect(403).code(), "forbidden", "{path}");
+    }
     let foreign_events = tenant.get("/api/v1/events?org_id=org_01jcqz3k8vf4t9x2m7n5p6r8sd").await.expect(404);
     assert_eq!(foreign_events.code(), "not_found");
 }

@@ -29,6 +29,10 @@ pub async fn check_store(blobs: &Blobs) {
     assert_eq!(blobs.put_new(&a, bytes("one")).await.unwrap(), PutNew::AlreadyThere { same: true });
     assert_eq!(blobs.put_new(&a, bytes("two")).await.unwrap(), PutNew::AlreadyThere { same: false });
     assert_eq!(blobs.get(&a).await.unwrap(), Some(bytes("one")), "put_new never replaces");
+    for _ in 0..2 {
+        blobs.check_write_once(&path("probe")).await.unwrap();
+    }
+    blobs.delete(&path("probe")).await.unwrap();
 
     blobs.put(&b, bytes("one")).await.unwrap();
     blobs.put(&b, bytes("three")).await.unwrap();

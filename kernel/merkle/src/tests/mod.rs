@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod attack;
+mod chain;
 mod export;
 mod fixture;
 mod note;

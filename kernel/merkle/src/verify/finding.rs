@@ -60,6 +60,24 @@ pub enum Damage {
     },
     /// The shipped key did not sign the checkpoint that was kept elsewhere.
     KeyReplaced,
+    /// A line (counted from 1) of the file of hand-overs is not one that both its keys signed.
+    Handover {
+        line: u64,
+        reason: String,
+    },
+    /// A key handed over twice, at these sizes: someone else has it.
+    TwoSuccessors {
+        key: String,
+        sizes: [u64; 2],
+    },
+    /// A hand-over between keys that nothing leads to.
+    StrangeHandover {
+        size: u64,
+    },
+    /// The checkpoint is signed with a key that had handed over at this size, before the checkpoint was made.
+    ReplacedKey {
+        size: u64,
+    },
     /// The file of leaf hashes differs from proven entries, from this index on.
     Leaves {
         index: u64,
@@ -161,7 +179,11 @@ impl fmt::Display for Damage {
                 write!(f, "the file checkpoint is not a signed checkpoint: {reason}")
             }
             Self::CheckpointSignature { reason } => {
-                write!(f, "the file checkpoint is not signed by the log's key: {}", reason.escape_debug())
+                write!(
+                    f,
+                    "the file checkpoint is not signed by the log's key, nor by one that hand-overs lead to: {}",
+                    reason.escape_debug()
+                )
             }
             Self::CheckpointReplaced { size, entries } => write!(
                 f,
@@ -176,6 +198,24 @@ impl fmt::Display for Damage {
             Self::KeyGarbage { reason } => write!(f, "the file key is not a verifier key: {reason}"),
             Self::KeyReplaced => f.write_str(
                 "the file key is not the key that signed the checkpoint kept elsewhere: it was replaced",
+            ),
+            Self::Handover { line, reason } => {
+                write!(f, "line {line} of the file handovers changes the log's key without right: {reason}")
+            }
+            Self::TwoSuccessors { key, sizes: [one, other] } => write!(
+                f,
+                "the key {key} takes part in two hand-overs, at {one} and at {other} entries: one of them is forged, by \
+                 someone who has the key, and neither counts"
+            ),
+            Self::StrangeHandover { size } => write!(
+                f,
+                "the hand-over at {size} entries is between keys that nothing trusted leads to: hand-overs before it were \
+                 taken away, or it was made up"
+            ),
+            Self::ReplacedKey { size } => write!(
+                f,
+                "the file checkpoint is signed with a key that was replaced at {size} entries: its word no longer counts \
+                 behind them, whoever has it now"
             ),
             Self::Leaves { index } => write!(
                 f,

@@ -4,7 +4,8 @@
 //! have been made by whoever changed the export, so without one *kept elsewhere* the result is called unanchored. A key
 //! kept elsewhere shows that the entries are those the log's owner signed, but an older export with its older, genuine
 //! checkpoint passes too. Only a checkpoint kept elsewhere shows that the newest entries were not taken away, up to its
-//! own size. A signed checkpoint also pins the key: no other key verifies the same signature.
+//! own size. A signed checkpoint also pins the key: no other key verifies the same signature. Where the log changed its
+//! key, what was kept from before still counts: the hand-overs in the export lead on from it (`crate::chain`).
 //!
 //! The work is divided so that each part can be trusted for one thing: `trust` decides whose word counts, `scan` hashes,
 //! `judge` compares, `diagnose` explains one wrong entry, `finding` and `report` say it to a person.
@@ -26,7 +27,7 @@ pub use line::EntryId;
 pub use report::{Anchor, Report};
 
 use crate::checkpoint::CheckpointError;
-use crate::export::{CHECKPOINT_FILE, CHECKPOINTS_FILE, ENTRIES_FILE, KEY_FILE, LEAVES_FILE};
+use crate::export::{CHECKPOINT_FILE, CHECKPOINTS_FILE, ENTRIES_FILE, HANDOVERS_FILE, KEY_FILE, LEAVES_FILE};
 use crate::note::NoteError;
 use trust::Trust;
 
@@ -48,6 +49,12 @@ pub enum VerifyError {
     Key { path: PathBuf, source: NoteError },
     #[error("the checkpoint in {path} cannot be used to check anything: {source}")]
     Checkpoint { path: PathBuf, source: CheckpointError },
+    #[error(
+        "the checkpoint in {path} is not signed with the key given, nor with one that the hand-overs in the export lead to \
+         from there. It is of another log, or hand-overs were taken out of the export: ask for it again, or give the \
+         newer key"
+    )]
+    Chain { path: PathBuf },
 }
 
 /// Verifies an export directory.
@@ -77,6 +84,7 @@ struct Files {
     checkpoint: PathBuf,
     leaves: PathBuf,
     checkpoints: PathBuf,
+    handovers: PathBuf,
     key: PathBuf,
 }
 
@@ -87,6 +95,7 @@ impl Files {
             checkpoint: directory.join(CHECKPOINT_FILE),
             leaves: directory.join(LEAVES_FILE),
             checkpoints: directory.join(CHECKPOINTS_FILE),
+            handovers: directory.join(HANDOVERS_FILE),
             key: directory.join(KEY_FILE),
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! In order of weight: a checkpoint kept elsewhere counts because it was kept; everything else counts only by its
 //! signature under the keys. Those are the keys kept elsewhere, or else the ones shipped in the export; and these only
-//! if they also signed the checkpoint that was kept, for otherwise the export came with somebody else's key.
+//! if they also signed the checkpoint that was kept, for otherwise the export came with somebody else's key. From these
+//! keys the hand-overs lead to the others the log had; a hand-over counts only if both its keys signed it.
 //!
 //! The signatures of earlier checkpoints are checked only when one is needed as evidence. An export may carry a hundred
 //! thousand of them, and an earlier checkpoint that agrees with entries already proven proves nothing more.
@@ -14,8 +15,9 @@ use std::path::Path;
 use super::finding::{Damage, Finding};
 use super::report::Anchor;
 use super::{Files, Outside, VerifyError, reading};
+use crate::chain::{ChainFault, Handover, KeyChain};
 use crate::checkpoint::{Checkpoint, CheckpointError};
-use crate::export::CHECKPOINTS_MAX;
+use crate::export::{CHECKPOINTS_MAX, HANDOVERS_MAX};
 use crate::note::{NOTE_BYTES_MAX, NoteError, SignedNote, VerifierKey};
 use crate::tree::Hash;
 
@@ -30,7 +32,7 @@ pub(super) struct Trust {
     pub(super) export_size: Option<u64>,
     /// What is wrong with the keys and checkpoints themselves.
     pub(super) findings: Vec<Finding>,
-    keys: Vec<VerifierKey>,
+    keys: KeyChain,
 }
 
 pub(super) struct Known {
@@ -42,6 +44,8 @@ pub(super) struct Known {
 pub(super) enum Source {
     Outside,
     Export,
+    /// A checkpoint at which the log changed its key, as both keys signed it.
+    Handover,
     /// From the file of earlier checkpoints, on this line; the signature is not yet checked.
     Earlier {
         line: u64,
@@ -56,17 +60,24 @@ impl Trust {
             known: Vec::new(),
             export_size: None,
             findings: Vec::new(),
-            keys: Vec::new(),
+            keys: KeyChain::default(),
         };
         match &outside.key {
-            Some(path) => trust.keys = outside_keys(path)?,
+            Some(path) => trust.keys = KeyChain::new(outside_keys(path)?),
             None => trust.load_shipped_keys(&files.key)?,
         }
+        let kept = outside.checkpoint.as_deref().map(read_kept).transpose()?;
+        trust.load_handovers(&files.handovers, kept.as_ref().map(|(note, _)| note))?;
         let mut origin = None;
-        if let Some(path) = &outside.checkpoint {
-            origin = Some(trust.load_outside_checkpoint(path, outside.key.is_some())?);
+        if let (Some(path), Some((note, checkpoint))) = (&outside.checkpoint, kept) {
+            trust.check_kept(path, &note, outside.key.is_some())?;
+            origin = Some(checkpoint.origin);
+            let Checkpoint { size, root, .. } = checkpoint;
+            trust.known.push(Known { size, root, source: Source::Outside });
+            trust.anchor = Anchor::of(outside.key.is_some(), Some(size));
+        } else {
+            trust.anchor = Anchor::of(outside.key.is_some(), None);
         }
-        trust.anchor = Anchor::of(outside.key.is_some(), trust.known.first().map(|known| known.size));
         let export_origin = trust.load_export_checkpoint(&files.checkpoint, origin.as_deref())?;
         // Without a key nothing in the export counts, so its earlier checkpoints need no reading.
         if !trust.keys.is_empty()
@@ -81,8 +92,8 @@ impl Trust {
     /// Whether the checkpoint really is the log's.
     pub(super) fn is_genuine(&self, known: &Known) -> bool {
         match &known.source {
-            Source::Outside | Source::Export => true,
-            Source::Earlier { note, .. } => Checkpoint::open(note, &self.keys).is_ok(),
+            Source::Outside | Source::Export | Source::Handover => true,
+            Source::Earlier { note, .. } => self.keys.open(note).is_ok(),
         }
     }
 
@@ -90,7 +101,7 @@ impl Trust {
         match read_if_there(path, NOTE_BYTES_MAX).map_err(reading(path))? {
             None => self.findings.push(Finding::Export(Damage::KeyMissing)),
             Some(bytes) => match parse_keys(&bytes) {
-                Ok(keys) => self.keys = keys,
+                Ok(keys) => self.keys = KeyChain::new(keys),
                 Err(error) => {
                     self.findings.push(Finding::Export(Damage::KeyGarbage { reason: error.to_string() }))
                 }
@@ -99,22 +110,52 @@ impl Trust {
         Ok(())
     }
 
-    /// Reads the checkpoint kept elsewhere and returns its origin.
-    fn load_outside_checkpoint(&mut self, path: &Path, keys_are_ours: bool) -> Result<String, VerifyError> {
-        let unusable = |source| VerifyError::Checkpoint { path: path.to_owned(), source };
-        let bytes = read_bounded(path, NOTE_BYTES_MAX).map_err(reading(path))?;
-        let note = SignedNote::parse(&bytes).map_err(|error| unusable(error.into()))?;
-        let checkpoint = if keys_are_ours {
-            Checkpoint::open(&note, &self.keys).map_err(unusable)?
-        } else {
-            Checkpoint::parse(note.text()).map_err(unusable)?
-        };
-        if !keys_are_ours && !self.keys.is_empty() && Checkpoint::open(&note, &self.keys).is_err() {
-            self.findings.push(Finding::Export(Damage::KeyReplaced));
-            self.keys.clear();
+    /// Follows the hand-overs of the export, and the checkpoint kept elsewhere if that is one: then an export that leads
+    /// to another successor contradicts it.
+    fn load_handovers(&mut self, path: &Path, kept: Option<&SignedNote>) -> Result<(), VerifyError> {
+        let mut handovers: Vec<Handover> =
+            kept.and_then(|note| Handover::open(note).ok()?).into_iter().collect();
+        for (line, note) in read_notes(path)? {
+            let opened = note.filter(|_| line <= HANDOVERS_MAX as u64).map(|note| Handover::open(&note));
+            let reason = match opened {
+                Some(Ok(Some(handover))) => {
+                    handovers.push(handover);
+                    continue;
+                }
+                Some(Err(error)) => error.to_string(),
+                Some(Ok(None)) | None => "it is not a hand-over from one key to the next".to_owned(),
+            };
+            self.findings.push(Finding::Export(Damage::Handover { line, reason }));
+            break;
         }
-        self.known.push(Known { size: checkpoint.size, root: checkpoint.root, source: Source::Outside });
-        Ok(checkpoint.origin)
+        for fault in self.keys.follow(&handovers) {
+            self.findings.push(Finding::Export(match fault {
+                ChainFault::Fork { key, sizes } => Damage::TwoSuccessors { key: key.to_string(), sizes },
+                ChainFault::Unrelated { size } => Damage::StrangeHandover { size },
+            }));
+        }
+        for Handover { checkpoint, .. } in handovers.iter().filter(|handover| self.keys.followed(handover)) {
+            let (size, root) = (checkpoint.size, checkpoint.root);
+            self.known.push(Known { size, root, source: Source::Handover });
+        }
+        Ok(())
+    }
+
+    /// The checkpoint kept elsewhere counts because it was kept, but it must be of the log the keys are of.
+    fn check_kept(&mut self, path: &Path, note: &SignedNote, keys_are_ours: bool) -> Result<(), VerifyError> {
+        let Err(error) = self.keys.open(note) else { return Ok(()) };
+        if !keys_are_ours {
+            if !self.keys.is_empty() {
+                self.findings.push(Finding::Export(Damage::KeyReplaced));
+                self.keys.clear();
+                self.known.clear();
+            }
+            return Ok(());
+        }
+        Err(match error {
+            CheckpointError::Note(NoteError::UnknownSigner) => VerifyError::Chain { path: path.to_owned() },
+            source => VerifyError::Checkpoint { path: path.to_owned(), source },
+        })
     }
 
     /// Reads the export's own checkpoint and returns its origin if it counts.
@@ -127,10 +168,15 @@ impl Trust {
             self.findings.push(Finding::Export(Damage::CheckpointMissing));
             return Ok(None);
         };
+        let mut replaced_at = None;
         let opened = SignedNote::parse(&bytes).map_err(CheckpointError::from).and_then(|note| {
             // Read first: garbage is garbage whoever signed it.
             Checkpoint::parse(note.text())?;
-            if self.keys.is_empty() { Ok(None) } else { Checkpoint::open(&note, &self.keys).map(Some) }
+            if self.keys.is_empty() {
+                return Ok(None);
+            }
+            replaced_at = self.keys.replaced_at(&note);
+            self.keys.open(&note).map(Some)
         });
         match opened {
             Ok(Some(checkpoint)) if origin.is_none_or(|origin| origin == checkpoint.origin) => {
@@ -144,6 +190,10 @@ impl Trust {
             }
             // Why no key counts is already among the findings.
             Ok(None) => {}
+            Err(CheckpointError::Note(NoteError::UnknownSigner)) if replaced_at.is_some() => {
+                let size = replaced_at.unwrap_or_default();
+                self.findings.push(Finding::Export(Damage::ReplacedKey { size }))
+            }
             Err(CheckpointError::Note(error @ (NoteError::UnknownSigner | NoteError::WrongSignature(_)))) => {
                 self.findings.push(Finding::Export(Damage::CheckpointSignature { reason: error.to_string() }))
             }
@@ -155,19 +205,9 @@ impl Trust {
     }
 
     fn load_earlier_checkpoints(&mut self, path: &Path, origin: &str) -> Result<(), VerifyError> {
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(reading(path)(error)),
-        };
-        let mut reader = BufReader::new(file.take(CHECKPOINTS_FILE_BYTES_MAX));
-        let mut text = Vec::new();
-        for line in 1.. {
-            text.clear();
-            if reader.read_until(b'\n', &mut text).map_err(reading(path))? == 0 {
-                break;
-            }
-            let earlier = parse_earlier(&text).filter(|(checkpoint, _)| checkpoint.origin == origin);
+        for (line, note) in read_notes(path)? {
+            let parsed = note.and_then(|note| Some((Checkpoint::parse(note.text()).ok()?, note)));
+            let earlier = parsed.filter(|(checkpoint, _)| checkpoint.origin == origin);
             let Some((checkpoint, note)) = earlier.filter(|_| line <= CHECKPOINTS_MAX as u64) else {
                 self.findings.push(Finding::Export(Damage::EarlierCheckpoint { line }));
                 break;
@@ -179,10 +219,43 @@ impl Trust {
     }
 }
 
-fn parse_earlier(line: &[u8]) -> Option<(Checkpoint, SignedNote)> {
+/// The notes of a file that has one a line, counted from 1, up to the first line that is none.
+fn read_notes(path: &Path) -> Result<Vec<(u64, Option<SignedNote>)>, VerifyError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(reading(path)(error)),
+    };
+    let mut reader = BufReader::new(file.take(CHECKPOINTS_FILE_BYTES_MAX));
+    let (mut notes, mut text) = (Vec::new(), Vec::new());
+    // One more than may be there: the caller says what is wrong with it.
+    for line in 1..=CHECKPOINTS_MAX as u64 + 1 {
+        text.clear();
+        if reader.read_until(b'\n', &mut text).map_err(reading(path))? == 0 {
+            break;
+        }
+        let note = parse_note(&text);
+        let readable = note.is_some();
+        notes.push((line, note));
+        if !readable {
+            break;
+        }
+    }
+    Ok(notes)
+}
+
+fn parse_note(line: &[u8]) -> Option<SignedNote> {
     let text: String = serde_json::from_slice(line).ok()?;
-    let note = SignedNote::parse(text.as_bytes()).ok()?;
-    Some((Checkpoint::parse(note.text()).ok()?, note))
+    SignedNote::parse(text.as_bytes()).ok()
+}
+
+/// The checkpoint kept elsewhere.
+fn read_kept(path: &Path) -> Result<(SignedNote, Checkpoint), VerifyError> {
+    let unusable = |source| VerifyError::Checkpoint { path: path.to_owned(), source };
+    let bytes = read_bounded(path, NOTE_BYTES_MAX).map_err(reading(path))?;
+    let note = SignedNote::parse(&bytes).map_err(|error| unusable(error.into()))?;
+    let checkpoint = Checkpoint::parse(note.text()).map_err(unusable)?;
+    Ok((note, checkpoint))
 }
 
 fn outside_keys(path: &Path) -> Result<Vec<VerifierKey>, VerifyError> {

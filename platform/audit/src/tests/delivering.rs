@@ -4,30 +4,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use blob::{BlobConfig, Blobs};
 use merkle::{Outside, verify_export};
-use object_store::ObjectStore;
-use object_store::local::LocalFileSystem;
 use types::SystemClock;
 
 use super::fixture::{World, crash_after};
 use crate::{Channel, Delivery, DeliveryError, Destination, Replica, Witness};
 
-fn delivery(world: &World, destination: impl Destination) -> Delivery {
+pub fn delivery(world: &World, destination: impl Destination) -> Delivery {
     Delivery::new(world.internal(), Arc::new(SystemClock), world.settings.clone(), Arc::new(destination))
 }
 
-fn place(world: &World) -> (PathBuf, Arc<dyn ObjectStore>) {
+pub fn place(world: &World) -> (PathBuf, Blobs) {
     let path = world.directory("replica");
-    let objects = LocalFileSystem::new_with_prefix(&path).unwrap();
-    (path, Arc::new(objects))
+    let blobs = Blobs::open(&BlobConfig::directory(&path)).unwrap();
+    (path, blobs)
 }
 
-async fn deliver_all(delivery: &Delivery) {
+pub async fn deliver_all(delivery: &Delivery) {
     while delivery.step().await.unwrap().is_some() {}
 }
 
 /// Joins a copy into an export, as the guide says, and verifies it.
-fn joined(replica: &Path, world: &World) -> merkle::Report {
+pub fn joined(replica: &Path, world: &World) -> merkle::Report {
     let export = world.directory("joined");
     let sorted = |directory: &str| {
         let mut paths: Vec<PathBuf> =
@@ -42,7 +41,13 @@ fn joined(replica: &Path, world: &World) -> merkle::Report {
     std::fs::copy(sorted("checkpoints").last().unwrap(), export.join("checkpoint")).unwrap();
     let key = export.with_extension("vkey");
     std::fs::write(&key, format!("{}\n", world.key.verifier())).unwrap();
-    std::fs::copy(sorted("keys").last().unwrap(), export.join("key")).unwrap();
+    for (directory, file) in [("keys", "key"), ("handovers", "handovers")] {
+        if replica.join(directory).exists() {
+            let bytes: Vec<u8> =
+                sorted(directory).iter().flat_map(|path| std::fs::read(path).unwrap()).collect();
+            std::fs::write(export.join(file), bytes).unwrap();
+        }
+    }
     verify_export(&export, &Outside { key: Some(key), checkpoint: None }).unwrap()
 }
 
@@ -50,8 +55,8 @@ fn joined(replica: &Path, world: &World) -> merkle::Report {
 async fn the_copy_joined_is_an_export_that_verifies() {
     let world = World::new().await;
     let org = world.organization();
-    let (path, objects) = place(&world);
-    let delivery = delivery(&world, Replica::new(world.internal(), objects));
+    let (path, blobs) = place(&world);
+    let delivery = delivery(&world, Replica::new(world.internal(), blobs));
     assert_eq!(delivery.step().await.unwrap(), None);
     for count in [3, 1, 4] {
         world.changes(org, count).await;
@@ -68,27 +73,51 @@ async fn the_copy_joined_is_an_export_that_verifies() {
 async fn a_crash_at_any_point_of_a_copy_is_resumed_with_the_same_bytes() {
     let world = World::new().await;
     let org = world.organization();
-    let (path, objects) = place(&world);
-    let first = delivery(&world, Replica::new(world.internal(), Arc::clone(&objects)));
+    let (path, blobs) = place(&world);
+    let first = delivery(&world, Replica::new(world.internal(), blobs.clone()));
     for polls in 0..40 {
         world.changes(org, 2).await;
         world.seal_all().await;
         crash_after(polls, Box::pin(first.step())).await;
     }
-    let second = delivery(&world, Replica::new(world.internal(), objects));
+    let second = delivery(&world, Replica::new(world.internal(), blobs));
     deliver_all(&second).await;
     let report = joined(&path, &world);
     assert!(report.is_clean(), "{report}");
     assert_eq!(report.entries, 80);
 }
 
+#[tokio::test]
+async fn a_parcel_larger_than_an_object_is_cut_and_joins_again() {
+    let world = World::new().await;
+    // Forty entries of almost a megabyte each, sealed one by one and copied as one parcel.
+    world.admin.batch_execute(
+        "INSERT INTO spine.audit_entry (id, at, actor_kind, actor_id, action, resource_kind, resource_id, generation, after,
+             correlation_id, policy_version)
+         SELECT gen_random_uuid(), now(), 'user', 'u', 'test.thing.change', 'thing', 'thg_' || n, 1,
+             json_build_object('name', repeat('x', 900000)), gen_random_uuid(), 1 FROM generate_series(1, 40) n",
+    ).await.unwrap();
+    world.seal_all().await;
+    let (path, blobs) = place(&world);
+    let first = delivery(&world, Replica::new(world.internal(), blobs.clone()));
+    crash_after(30, Box::pin(first.step())).await;
+    deliver_all(&delivery(&world, Replica::new(world.internal(), blobs))).await;
+    let objects: Vec<u64> = std::fs::read_dir(path.join("entries"))
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .collect();
+    assert!(objects.len() >= 3 && objects.iter().all(|bytes| *bytes <= 16 << 20), "{objects:?}");
+    let report = joined(&path, &world);
+    assert!(report.is_clean() && report.entries == 40, "{report}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_at_once_make_one_copy() {
     let world = World::new().await;
     let org = world.organization();
-    let (path, objects) = place(&world);
-    let one = delivery(&world, Replica::new(world.internal(), Arc::clone(&objects)));
-    let two = delivery(&world, Replica::new(world.internal(), objects));
+    let (path, blobs) = place(&world);
+    let one = delivery(&world, Replica::new(world.internal(), blobs.clone()));
+    let two = delivery(&world, Replica::new(world.internal(), blobs));
     for _ in 0..10 {
         world.changes(org, 2).await;
         world.seal_all().await;
@@ -103,13 +132,13 @@ async fn two_at_once_make_one_copy() {
 #[tokio::test]
 async fn other_bytes_in_the_second_place_are_an_alarm_and_stay() {
     let world = World::new().await;
-    let (path, objects) = place(&world);
+    let (path, blobs) = place(&world);
     world.changes(world.organization(), 2).await;
     world.seal_all().await;
     std::fs::create_dir_all(path.join("entries")).unwrap();
     let object = path.join(format!("entries/{:020}-{:020}.jsonl", 0, 2));
     std::fs::write(&object, "something else").unwrap();
-    let delivery = delivery(&world, Replica::new(world.internal(), objects));
+    let delivery = delivery(&world, Replica::new(world.internal(), blobs));
     assert!(matches!(delivery.step().await, Err(DeliveryError::Alarm(_))));
     assert_eq!(std::fs::read_to_string(&object).unwrap(), "something else");
     assert_eq!(world.count("SELECT size FROM audit.delivery").await, 0);
@@ -123,7 +152,7 @@ async fn altered_and_missing_entries_do_not_reach_the_copy() {
         "DELETE FROM audit.leaf WHERE index = 0",
     ] {
         let world = World::new().await;
-        let (path, objects) = place(&world);
+        let (path, blobs) = place(&world);
         world.changes(world.organization(), 2).await;
         world.seal_all().await;
         world
@@ -131,7 +160,7 @@ async fn altered_and_missing_entries_do_not_reach_the_copy() {
             .batch_execute(&format!("SET session_replication_role = replica; {damage}"))
             .await
             .unwrap();
-        let delivery = delivery(&world, Replica::new(world.internal(), objects));
+        let delivery = delivery(&world, Replica::new(world.internal(), blobs));
         assert!(matches!(delivery.step().await, Err(DeliveryError::Alarm(_))), "{damage}");
         assert!(!path.join("checkpoints").exists());
     }
@@ -140,19 +169,19 @@ async fn altered_and_missing_entries_do_not_reach_the_copy() {
 #[tokio::test]
 async fn a_new_place_gets_everything_from_the_beginning_and_a_known_one_goes_on() {
     let world = World::new().await;
-    let (path, objects) = place(&world);
+    let (path, blobs) = place(&world);
     world.changes(world.organization(), 3).await;
     world.seal_all().await;
-    let first = delivery(&world, Replica::new(world.internal(), Arc::clone(&objects)));
+    let first = delivery(&world, Replica::new(world.internal(), blobs.clone()));
     first.look_around().await.unwrap();
     deliver_all(&first).await;
-    let known = delivery(&world, Replica::new(world.internal(), objects));
+    let known = delivery(&world, Replica::new(world.internal(), blobs));
     known.look_around().await.unwrap();
     assert_eq!(known.step().await.unwrap(), None);
     std::fs::remove_dir_all(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
-    let (path, objects) = place(&world);
-    let fresh = delivery(&world, Replica::new(world.internal(), objects));
+    let (path, blobs) = place(&world);
+    let fresh = delivery(&world, Replica::new(world.internal(), blobs));
     fresh.look_around().await.unwrap();
     deliver_all(&fresh).await;
     let report = joined(&path, &world);

@@ -16,8 +16,8 @@ use tokio_postgres::Client;
 use types::SystemClock;
 use uuid::Uuid;
 
-use crate::sealer::{SealError, SealKey, Sealer, Step};
-use crate::{Audit, EntryRead, store};
+use crate::sealer::{SealError, SealKeys, Sealer, Step};
+use crate::{Audit, EntryRead, KeySource, LogRead, store};
 
 pub struct Change1;
 impl Action for Change1 {
@@ -48,8 +48,9 @@ pub struct World {
 impl World {
     pub async fn new() -> Self {
         let test = TestDb::with(&[SPINE, iam::MIGRATION_SET, crate::MIGRATION_SET]).await;
-        let decider: Arc<dyn Decider> =
-            Arc::new(RoleDecider::default().also::<EntryRead>(true).also::<Change1>(true));
+        let decider: Arc<dyn Decider> = Arc::new(
+            RoleDecider::default().also::<EntryRead>(true).also::<LogRead>(false).also::<Change1>(true),
+        );
         let audit = Audit::new(test.db.clone(), test.settings.clone(), decider);
         Self {
             db: test.db.clone(),
@@ -71,9 +72,8 @@ impl World {
         path
     }
 
-    pub fn seal_key(&self) -> SealKey {
-        let key = Arc::clone(&self.key);
-        Arc::new(move || Arc::clone(&key))
+    pub fn seal_keys(&self) -> SealKeys {
+        SealKeys { current: Arc::clone(&self.key), former: None }
     }
 
     /// The sealer's access, checked against what it really writes.
@@ -82,12 +82,16 @@ impl World {
     }
 
     pub fn sealer(&self) -> Sealer {
+        self.sealer_with(self.seal_keys())
+    }
+
+    pub fn sealer_with(&self, keys: impl KeySource) -> Sealer {
         Sealer::new(
             self.internal(),
             Arc::new(SystemClock),
             self.nudges.clone(),
             self.settings.clone(),
-            self.seal_key(),
+            Arc::new(keys),
         )
     }
 
@@ -142,7 +146,11 @@ impl World {
 
     /// Seals until nothing is left. A sealer that was killed may hold its lock for a moment.
     pub async fn seal_all(&self) {
-        let sealer = self.sealer();
+        self.seal_all_with(self.seal_keys()).await;
+    }
+
+    pub async fn seal_all_with(&self, keys: SealKeys) {
+        let sealer = self.sealer_with(keys);
         let begun = Instant::now();
         while self.unsealed().await > 0 {
             sealer.step().await.unwrap();

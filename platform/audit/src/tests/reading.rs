@@ -7,13 +7,14 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use futures::future::BoxFuture;
 use http_body_util::BodyExt as _;
-use merkle::VerifierKey;
+use iam::OrganizationId;
+use merkle::KeyChain;
 use tower::ServiceExt as _;
 use types::ErrorKind;
 use web::{Authenticator, Credential, Gate, Identity, Limits};
 
 use super::fixture::World;
-use crate::{EntryFilter, EntryPage, TenantError, verify_growth, verify_page};
+use crate::{EntryFilter, EntryPage, TenantError, trusted_keys, verify_growth, verify_page};
 
 fn filter(limit: u32) -> EntryFilter {
     EntryFilter { proofs: true, limit, ..EntryFilter::default() }
@@ -24,8 +25,9 @@ fn over_the_wire(page: &EntryPage) -> EntryPage {
     serde_json::from_str(&serde_json::to_string(page).unwrap()).unwrap()
 }
 
-async fn keys(world: &World) -> Vec<VerifierKey> {
-    world.audit.keys().await.unwrap().keys.iter().map(|key| key.verifier_key.parse().unwrap()).collect()
+/// What follows from the first key of the log, which a tenant kept.
+async fn keys(world: &World) -> KeyChain {
+    trusted_keys(world.key.verifier().clone(), &world.audit.keys().await.unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -83,7 +85,7 @@ async fn a_lie_in_a_reply_is_noticed() {
 
     let stranger = merkle::SignerKey::from_seed("audit.test", &[9; 32]).unwrap();
     assert!(matches!(
-        verify_page(&page, std::slice::from_ref(stranger.verifier())),
+        verify_page(&page, &KeyChain::new(vec![stranger.verifier().clone()])),
         Err(TenantError::Checkpoint(_))
     ));
 }
@@ -184,6 +186,54 @@ async fn an_outsiders_reading_is_recorded_and_a_listing_still_ends() {
     assert_eq!(world.count(readings).await, 5);
     let own = world.audit.entry_list(&world.owner(org), org, &filter(20)).await.unwrap();
     assert_eq!(own.items.len(), 10, "the tenant sees who looked");
+}
+
+#[tokio::test]
+async fn the_platform_reads_everything_and_a_tenant_nothing_of_it() {
+    let world = World::new().await;
+    let (ours, theirs) = (world.organization(), world.organization());
+    world.changes(ours, 3).await;
+    world.changes(theirs, 2).await;
+    // Leaves an entry that belongs to no organization.
+    crate::record_export(&world.db).await.unwrap();
+    world.seal_all().await;
+    let keys = keys(&world).await;
+    let (mut cursor, mut seen) = (None, Vec::new());
+    loop {
+        let filter = EntryFilter { cursor, ..filter(4) };
+        let page = over_the_wire(&world.audit.log_list(&world.operator(), &filter).await.unwrap());
+        assert_eq!(verify_page(&page, &keys).unwrap().proven, page.items.len());
+        seen.extend(page.items.iter().map(|item| item.entry.org_id));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let count = |wanted| seen.iter().filter(|org_id| **org_id == wanted).count();
+    assert_eq!((count(Some(ours)), count(Some(theirs)), count(None), seen.len()), (3, 2, 1, 6));
+    // Two pages: the first showed both organizations, the second only the other one and nobody's.
+    let readings = |org: Option<OrganizationId>| {
+        let is = org.map_or("IS NULL".to_owned(), |org| format!("= '{}'", org.as_uuid()));
+        format!("SELECT count(*) FROM spine.audit_entry WHERE action = 'audit.log.read' AND org_id {is}")
+    };
+    assert_eq!(world.count(&readings(None)).await, 2);
+    assert_eq!(world.count(&readings(Some(ours))).await, 1, "each organization shown is told");
+    assert_eq!(world.count(&readings(Some(theirs))).await, 2);
+    let told = world.audit.entry_list(&world.owner(ours), ours, &filter(10)).await.unwrap().items;
+    let after = told.last().unwrap().entry.after.clone().unwrap();
+    assert_eq!((after["entries"].as_u64(), after.get("filter")), (Some(3), None), "and of itself only");
+
+    for filter in [filter(10), EntryFilter { actor: Some("opr_test".to_owned()), ..filter(10) }] {
+        let refused = world.audit.log_list(&world.owner(ours), &filter).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Forbidden);
+    }
+    // A cursor of one listing is none of another.
+    let page = world.audit.log_list(&world.operator(), &filter(2)).await.unwrap();
+    let other = EntryFilter { cursor: page.next_cursor, ..filter(2) };
+    let refused = world.audit.entry_list(&world.owner(ours), ours, &other).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    let filtered = EntryFilter { action: Some("audit.log.export".to_owned()), ..filter(10) };
+    assert_eq!(world.audit.log_list(&world.operator(), &filtered).await.unwrap().items.len(), 1);
 }
 
 /// Everybody is who the test says.

@@ -7,11 +7,11 @@ use db::Login;
 use merkle::{Checkpoint, Frontier, SignerKey, leaf_hash};
 use testkit::eventually;
 use tokio_postgres::Client;
-use types::{SystemClock, Timestamp};
+use types::Timestamp;
 use uuid::Uuid;
 
 use super::fixture::{World, crash_after};
-use crate::sealer::{SealError, Sealer};
+use crate::sealer::{SealError, SealKeys};
 use crate::store;
 
 /// Writes an entry within whatever transaction the client is in.
@@ -189,14 +189,8 @@ async fn a_key_the_log_is_not_known_by_signs_nothing() {
     world.change(org).await;
     world.seal_all().await;
     world.change(org).await;
-    let other = Arc::new(SignerKey::from_seed("audit.test", &[8; 32]).unwrap());
-    let sealer = Sealer::new(
-        world.internal(),
-        Arc::new(SystemClock),
-        world.nudges.clone(),
-        world.settings.clone(),
-        Arc::new(move || Arc::clone(&other)),
-    );
+    let other = SignerKey::from_seed("audit.test", &[8; 32]).unwrap();
+    let sealer = world.sealer_with(SealKeys::from(other));
     assert!(matches!(sealer.step().await, Err(SealError::OtherKey { .. })));
     assert_eq!(world.unsealed().await, 1);
 }
@@ -255,7 +249,7 @@ async fn a_restored_log_goes_on_whatever_the_old_transaction_ids_were() {
         world.seal_all().await;
         assert_eq!(world.check_tree().await, 12, "{old_ids}");
         let out = world.directory("restored").join("export");
-        crate::export(&world.internal(), &out).await.unwrap();
+        crate::export(&world.internal(), None, &out).await.unwrap();
         let report = merkle::verify_export(&out, &merkle::Outside::default()).unwrap();
         assert!(report.is_clean() && report.entries == 12, "{old_ids}: {report}");
     }

@@ -12,7 +12,7 @@ use crate::{export, record_export};
 async fn examine(world: &World, checkpoint: Option<&str>) -> Report {
     let home = world.directory("exports");
     let directory = home.join(format!("out{}", std::fs::read_dir(&home).unwrap().count()));
-    export(&world.internal(), &directory).await.unwrap();
+    export(&world.internal(), None, &directory).await.unwrap();
     let key = home.join("log.vkey");
     std::fs::write(&key, format!("{}\n", world.key.verifier())).unwrap();
     let kept: Option<PathBuf> = checkpoint.map(|note| {
@@ -46,7 +46,7 @@ async fn an_untouched_log_verifies_and_an_unanchored_one_says_so() {
     assert!(report.is_clean(), "{report}");
     assert_eq!(report.entries, 13);
     let directory = world.directory("bare").join("out");
-    export(&world.internal(), &directory).await.unwrap();
+    export(&world.internal(), None, &directory).await.unwrap();
     let report = verify_export(&directory, &Outside::default()).unwrap();
     assert!(report.is_clean() && report.to_string().contains("UNANCHORED"), "{report}");
 }
