@@ -9,7 +9,7 @@ CREATE TABLE audit.checkpoint (
     CONSTRAINT checkpoint_pkey PRIMARY KEY (size),
     CONSTRAINT checkpoint_root_check CHECK ((octet_length(root) = 32))
 );
-CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.checkpoint FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.checkpoint FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
 GRANT INSERT, SELECT ON audit.checkpoint TO ${sealer};
 GRANT SELECT ON audit.checkpoint TO ${app};
 GRANT SELECT ON audit.checkpoint TO ${reader};
@@ -30,7 +30,7 @@ CREATE TABLE audit.era (
     cluster bigint NOT NULL,
     CONSTRAINT era_pkey PRIMARY KEY (number)
 );
-CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.era FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.era FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
 GRANT INSERT, SELECT ON audit.era TO ${sealer};
 GRANT SELECT ON audit.era TO ${app};
 GRANT SELECT ON audit.era TO ${reader};
@@ -45,7 +45,7 @@ CREATE TABLE audit.leaf (
     CONSTRAINT leaf_pkey PRIMARY KEY (index),
     CONSTRAINT leaf_hash_check CHECK ((octet_length(hash) = 32))
 );
-CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.leaf FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.leaf FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
 CREATE UNIQUE INDEX leaf_entry_once ON audit.leaf USING btree (entry_id);
 GRANT INSERT, SELECT ON audit.leaf TO ${sealer};
 GRANT SELECT ON audit.leaf TO ${app};
@@ -59,7 +59,7 @@ CREATE TABLE audit.node (
     CONSTRAINT node_hash_check CHECK ((octet_length(hash) = 32)),
     CONSTRAINT node_level_check CHECK ((level > 0))
 );
-CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.node FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.node FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
 GRANT INSERT, SELECT ON audit.node TO ${sealer};
 GRANT SELECT ON audit.node TO ${app};
 GRANT SELECT ON audit.node TO ${reader};
@@ -72,7 +72,7 @@ CREATE TABLE audit.pruned (
     at timestamp with time zone NOT NULL,
     CONSTRAINT pruned_pkey PRIMARY KEY (lower_at)
 );
-CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.pruned FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.pruned FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
 GRANT SELECT ON audit.pruned TO ${app};
 GRANT SELECT ON audit.pruned TO ${reader};
 GRANT SELECT ON audit.pruned TO ${sealer};
@@ -84,7 +84,7 @@ CREATE TABLE audit.signing_key (
     CONSTRAINT signing_key_verifier_key_key UNIQUE (verifier_key),
     CONSTRAINT signing_key_pkey PRIMARY KEY (from_size)
 );
-CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.signing_key FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit.signing_key FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
 GRANT INSERT, SELECT ON audit.signing_key TO ${sealer};
 GRANT SELECT ON audit.signing_key TO ${app};
 GRANT SELECT ON audit.signing_key TO ${reader};
@@ -100,7 +100,7 @@ CREATE TABLE audit.tree (
     CONSTRAINT tree_singleton_check CHECK (singleton)
 );
 CREATE TRIGGER only_grows BEFORE DELETE OR UPDATE ON audit.tree FOR EACH ROW EXECUTE FUNCTION audit.refuse_shrink();
-CREATE TRIGGER only_grows_truncate BEFORE TRUNCATE ON audit.tree FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse_rewrite();
+CREATE TRIGGER only_grows_truncate BEFORE TRUNCATE ON audit.tree FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
 GRANT SELECT ON audit.tree TO ${app};
 GRANT SELECT ON audit.tree TO ${reader};
 GRANT SELECT, UPDATE ON audit.tree TO ${sealer};
@@ -492,16 +492,6 @@ BEGIN
 END $function$
 ;
 GRANT EXECUTE ON ROUTINE audit.partition_drop TO ${sealer};
-
-CREATE OR REPLACE FUNCTION audit.refuse_rewrite()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-BEGIN
-    RAISE EXCEPTION '%.% is append-only: % refused', TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_OP
-        USING ERRCODE = 'insufficient_privilege';
-END $function$
-;
 
 CREATE OR REPLACE FUNCTION audit.refuse_shrink()
  RETURNS trigger

@@ -30,7 +30,7 @@ impl Gpuaasd {
 
     /// `gpuaasd up` on a disk that can be filled.
     pub async fn up_on(disk: &SmallDisk) -> Self {
-        Self::start_up(disk.directory(), disk.enter().to_vec(), &[]).await
+        Self::start_up(disk.directory(), disk.enter(), &[]).await
     }
 
     async fn start_up(directory: &Path, before: Vec<String>, further: &[&str]) -> Self {

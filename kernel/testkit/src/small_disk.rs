@@ -1,8 +1,8 @@
 //! A disk that a test may fill.
 //!
 //! A file system in memory, mounted in a mount namespace of its own: nobody else sees it, and it is gone with the
-//! process that holds the namespace, which dies with the test. Mounting needs root; without it the test fails and says
-//! so, because a disk that is not really full proves nothing.
+//! process that holds the namespace, which dies with the test. Who is not root mounts it in a user namespace; where the
+//! kernel allows nobody such a thing, the test fails and says so: a disk that is not really full proves nothing.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -21,21 +21,29 @@ const MOUNT: &str =
     r#"mount -t tmpfs -o size="$2"m,mode=711 tmpfs "$1" && echo mounted && exec sleep infinity"#;
 const FILLER: &str = "filler";
 
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 impl SmallDisk {
     /// Mounted at `data` in a scratch directory, which is where [`Gpuaasd::up_on`](crate::Gpuaasd::up_on) keeps its data.
     pub async fn mount(name: &str, megabytes: u32) -> Self {
-        assert!(
-            rustix::process::geteuid().is_root(),
-            "this test mounts a small file system to fill it, and only root may: run the tests as root"
-        );
         let scratch = Scratch::new(name);
         let data = scratch.path().join("data");
         std::fs::create_dir(&data).expect("make a directory to mount on");
         let (data, size) = (data.to_string_lossy().into_owned(), megabytes.to_string());
-        let arguments = ["--mount", "sh", "-c", MOUNT, "mount", &data, &size];
+        let mut arguments = vec!["--mount", "sh", "-c", MOUNT, "mount", &data, &size];
+        if !is_root() {
+            arguments.splice(0..0, ["--user", "--map-current-user", "--keep-caps"]);
+        }
         let keeper = Child::spawn(Path::new("unshare"), &arguments, &[], &scratch.path().join("mount.log"));
         eventually("the small disk is mounted", async || {
-            assert!(!keeper.has_ended(), "the small disk cannot be mounted:\n{}", keeper.said());
+            assert!(
+                !keeper.has_ended(),
+                "this test mounts a small file system to fill it, which is refused here (allow user namespaces, or run the \
+                 tests as root):\n{}",
+                keeper.said()
+            );
             keeper.said().contains("mounted")
         })
         .await;
@@ -69,7 +77,13 @@ impl SmallDisk {
     }
 
     /// What to put before a command to run it where the disk is.
-    pub fn enter(&self) -> [String; 3] {
-        ["nsenter".to_owned(), format!("--mount=/proc/{}/ns/mnt", self.keeper.pid()), "--".to_owned()]
+    pub fn enter(&self) -> Vec<String> {
+        let namespaces = format!("/proc/{}/ns", self.keeper.pid());
+        let mut command = vec!["nsenter".to_owned()];
+        if !is_root() {
+            command.extend([format!("--user={namespaces}/user"), "--preserve-credentials".to_owned()]);
+        }
+        command.extend([format!("--mount={namespaces}/mnt"), "--".to_owned()]);
+        command
     }
 }

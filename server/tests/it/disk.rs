@@ -10,9 +10,9 @@ const FULL: &str = "The disk is full: free some space, then start again.";
 
 /// `up` on a disk where it cannot run: it must say why.
 fn refused(disk: &SmallDisk) {
-    let [enter, namespace, end] = disk.enter();
-    let output = Command::new(enter)
-        .args([&namespace, &end])
+    let enter = disk.enter();
+    let output = Command::new(&enter[0])
+        .args(&enter[1..])
         .arg(binary())
         .args(["up", "--listen", "127.0.0.1:0", "--node-listen", "127.0.0.1:0", "--data-dir"])
         .arg(disk.directory().join("data"))
