@@ -119,6 +119,7 @@ async fn apply(
     let span = spans.first().cloned().unwrap_or_else(tracing::Span::none);
     internal
         .bookkeeping(projection.tables(), async |tx| -> Result<usize, DbError> {
+            tx.query(store::PROJECTION_LOCK, &[&name]).await?;
             for event in events {
                 projection.apply(tx, event).await?;
             }
@@ -140,6 +141,7 @@ pub async fn rebuild(projection: &dyn Projection, internal: &Internal) -> Result
     let name = projection.name();
     internal
         .bookkeeping(projection.tables(), async |tx| {
+            tx.query(store::PROJECTION_LOCK, &[&name]).await?;
             projection.rebuild(tx).await?;
             tx.query(store::CONSUMER_ADD, &[&name, &head.position]).await?;
             tx.query(store::CONSUMER_RESET, &[&name, &head.position, &head.at]).await.map(drop)

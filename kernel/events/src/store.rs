@@ -157,5 +157,10 @@ pub(crate) const OUTBOX_OLDEST_WAITING: &str = "
 SELECT o.at FROM spine.sequencer s, spine.outbox o
 WHERE o.xid >= s.done_xid AND (o.xid, o.id) > (s.done_xid, s.done_id) ORDER BY o.xid, o.id LIMIT 1";
 
+/// One at a time writes a projection's rows: two that lock them in different order would wait for each other. Not the
+/// consumer's row, whose lease is renewed meanwhile.
+pub(crate) const PROJECTION_LOCK: &str =
+    "SELECT pg_advisory_xact_lock(hashtextextended('projection ' || $1::text, 0))";
+
 pub(crate) const CONSUMER_AS_OF: &str = "
 SELECT position, greatest(position_at, 'epoch'::timestamptz) FROM spine.consumer WHERE name = $1";
