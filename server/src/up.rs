@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blob::BlobConfig;
 use clap::Args;
@@ -183,7 +183,13 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     ended
 }
 
-/// Runs until stopped; a private PostgreSQL that dies takes us with it, one that we leave is stopped.
+/// Deaths of PostgreSQL in a row after which it is no accident, and what counts as in a row.
+const RESTARTS_MAX: u32 = 5; // fixed: more only hides that someone should look
+const SETTLED: Duration = Duration::from_secs(60); // fixed: a server that lived so long had started well
+const RESTART_PAUSE: Duration = Duration::from_millis(200); // fixed: the first pause; doubles with each restart in a row
+
+/// Runs until stopped. A private PostgreSQL that dies is started again, and whoever needs it waits or retries meanwhile;
+/// one that we leave is stopped.
 async fn supervise(
     process: Process,
     health: Health,
@@ -194,24 +200,41 @@ async fn supervise(
     // Nobody balances load in front of `up`: it ends at once.
     let running = process.run_until_stopped(health, Duration::ZERO);
     tokio::pin!(running);
-    let Some(server) = server else {
+    let Some(mut server) = server else {
         let ended = running.await;
         remove(ready_file);
         return ended;
     };
     let ended = tokio::select! {
         ended = &mut running => ended,
-        failure = server.failure() => {
-            tracing::error!(%failure, "PostgreSQL ended unexpectedly");
+        failure = keep_running(&mut server) => {
             stop.cancel();
             let _ = running.await;
             remove(ready_file);
-            return Err(failure.into());
+            return Err(failure);
         }
     };
     remove(ready_file);
     server.stop().await?;
     ended
+}
+
+/// Restarts the server whenever it dies, until that is of no use.
+async fn keep_running(server: &mut Server) -> Failure {
+    let mut restarts = 0;
+    loop {
+        let begun = Instant::now();
+        let failure = server.failure().await;
+        restarts = if begun.elapsed() > SETTLED { 1 } else { restarts + 1 };
+        if restarts > RESTARTS_MAX {
+            return failure.into();
+        }
+        tracing::error!(%failure, restarts, "PostgreSQL ended unexpectedly and is started again");
+        tokio::time::sleep(RESTART_PAUSE * 2u32.pow(restarts - 1)).await;
+        if let Err(failure) = server.restart().await {
+            return failure.into();
+        }
+    }
 }
 
 /// A ready file must not outlive what it describes.

@@ -51,8 +51,9 @@ pub struct Server {
     password: Secret,
     version: Version,
     log_begins: u64,
+    options: Options,
     /// As long as the server runs, the directory is taken.
-    _lock: DataDirLock,
+    lock: DataDirLock,
 }
 
 impl Server {
@@ -61,7 +62,7 @@ impl Server {
     pub async fn start(lock: &DataDirLock, options: Options) -> Result<Self> {
         let begun = Instant::now();
         let layout = Layout::of(lock.data_dir());
-        let Options { binaries, settings, durable } = options;
+        let Options { binaries, settings, durable } = options.clone();
         let account = Account::for_cluster(&layout.cluster())?;
         create_passable(layout.root())?;
         account.check_way_to(layout.root())?;
@@ -93,7 +94,8 @@ impl Server {
         };
         let child = Child::spawn(launch).await.map_err(PostgresError::io("start", &program))?;
         let version = binaries.version();
-        let server = Self { child, layout, socket_dir, password, version, log_begins, _lock: lock.clone() };
+        let lock = lock.clone();
+        let server = Self { child, layout, socket_dir, password, version, log_begins, options, lock };
         server.wait_until_ready().await?;
         tracing::info!(%version, pid = server.pid(), elapsed_ms = begun.elapsed().as_millis(), "PostgreSQL is ready");
         Ok(server)
@@ -118,6 +120,12 @@ impl Server {
     pub async fn failure(&self) -> PostgresError {
         let ending = self.child.wait().await;
         PostgresError::Died { status: describe(ending), said: self.said() }
+    }
+
+    /// Starts a server that has ended anew, in the same place: clients find it where it was.
+    pub async fn restart(&mut self) -> Result<()> {
+        *self = Self::start(&self.lock, self.options.clone()).await?;
+        Ok(())
     }
 
     /// The directory to give to a client as its host.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::json;
-use testkit::{Gpuaasd, Scratch, binary, free_port};
+use testkit::{Gpuaasd, Scratch, binary, eventually, free_port};
 
 fn up(data_dir: &Path, flags: &[&str]) -> Output {
     Command::new(binary())
@@ -34,6 +34,27 @@ async fn after_kill_nine_it_recovers_with_everything_it_acknowledged() {
     let status = second.child.terminate().await;
     assert!(status.success(), "SIGTERM ends it cleanly, not with {status}");
     assert!(!directory.path().join("ready.json").exists(), "the ready file goes when the server goes");
+}
+
+#[tokio::test]
+async fn a_postgresql_that_dies_is_started_again() {
+    let directory = Scratch::new("postgres-dies");
+    let server = Gpuaasd::up(directory.path()).await;
+    let pid_file = directory.path().join("data/postgres/cluster/postmaster.pid");
+    let postmaster = || std::fs::read_to_string(&pid_file).unwrap().lines().next().unwrap().to_owned();
+    for round in 0..2 {
+        let name = format!("before death {round}");
+        let made = server.operator().post("/api/v1/orgs", &json!({"name": name})).await.expect(201).json();
+        let killed = Command::new("kill").args(["-9", &postmaster()]).status().unwrap();
+        assert!(killed.success());
+        let path = format!("/api/v1/orgs/{}", made["id"].as_str().unwrap());
+        eventually("it answers again", async || {
+            let reply = server.operator().send(http::Method::GET, &path, &[], None).await;
+            reply.is_ok_and(|reply| reply.status == 200 && reply.json() == made)
+        })
+        .await;
+    }
+    assert!(server.child.terminate().await.success(), "{}", server.child.said());
 }
 
 #[tokio::test]
