@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use blob::BlobConfig;
 use clap::Args;
@@ -223,9 +223,14 @@ async fn supervise(
 async fn keep_running(server: &mut Server) -> Failure {
     let mut restarts = 0;
     loop {
-        let begun = Instant::now();
-        let failure = server.failure().await;
-        restarts = if begun.elapsed() > SETTLED { 1 } else { restarts + 1 };
+        let failure = match tokio::time::timeout(SETTLED, server.failure()).await {
+            Ok(failure) => failure,
+            Err(_) => {
+                restarts = 0;
+                server.failure().await
+            }
+        };
+        restarts += 1;
         if restarts > RESTARTS_MAX {
             return failure.into();
         }
