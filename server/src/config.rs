@@ -159,6 +159,9 @@ pub struct AuditConfig {
     pub log_name: String,
     /// The second place, on another disk or machine: a directory or a bucket. Without it there is no copy.
     pub replica: Option<BlobConfig>,
+    /// May entries that are old and safe in the second place leave the database? Backups do not contain that place.
+    #[serde(default = "yes")]
+    pub prune: bool,
     /// A witness that takes checkpoints by POST.
     pub witness_url: Option<String>,
     /// A git clone that checkpoints are committed to, and pushed from if it has a remote.
@@ -171,10 +174,15 @@ impl Default for AuditConfig {
             verifier_key_file: None,
             log_name: default_log_name(),
             replica: None,
+            prune: yes(),
             witness_url: None,
             witness_git: None,
         }
     }
+}
+
+const fn yes() -> bool {
+    true
 }
 
 pub fn default_log_name() -> String {

@@ -88,12 +88,14 @@ struct Ready {
 }
 
 /// The audit log of an embedded installation. Its copy lies on the same disk, which saves it from a slip in the
-/// database and not from the loss of the disk; an operator who wants more has `run`.
+/// database and not from the loss of the disk; an operator who wants more has `run`. So it is no reason to drop the
+/// original either, which is all that a backup contains.
 fn audit_config(data_dir: &Path, witness_url: Option<String>) -> AuditConfig {
     AuditConfig {
         verifier_key_file: Some(data_dir.join("audit.vkey")),
         log_name: crate::config::default_log_name(),
         replica: Some(replica(data_dir)),
+        prune: false,
         witness_url,
         witness_git: None,
     }

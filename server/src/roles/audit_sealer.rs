@@ -26,14 +26,16 @@ pub async fn start(process: &mut Process, config: &AuditConfig) -> Result<(), Fa
     if let Some(place) = &config.replica {
         let blobs = Blobs::open(place)
             .map_err(|error| Failure::new(format!("the audit log's second place cannot be used: {error}")))?;
-        let pruner = Pruner::new(
-            process.internal(Login::Sealer, "audit-pruner")?,
-            Arc::clone(&app.clock),
-            app.settings.clone(),
-            blobs.clone(),
-        );
-        let stop = process.stop.clone();
-        process.spawn("audit pruner", async move { pruner.run(stop).await });
+        if config.prune {
+            let pruner = Pruner::new(
+                process.internal(Login::Sealer, "audit-pruner")?,
+                Arc::clone(&app.clock),
+                app.settings.clone(),
+                blobs.clone(),
+            );
+            let stop = process.stop.clone();
+            process.spawn("audit pruner", async move { pruner.run(stop).await });
+        }
         let replica = Replica::new(process.internal(Login::Sealer, "audit-replica")?, blobs);
         start_delivery(process, "audit replica", Arc::new(replica))?;
     }
