@@ -95,6 +95,10 @@ fn json_body<B: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<B
     if body.is_empty() {
         return Err(refused("it is empty, and this operation needs one"));
     }
+    // serde's derives take a list for a struct, its values in the order of the fields.
+    if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(refused("it has to be a JSON object, which begins with '{'"));
+    }
     let mut json = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| invalid("body", error.path(), &in_words(error.inner())))?;
@@ -145,9 +149,29 @@ fn if_match(headers: &HeaderMap) -> Result<Option<i64>> {
 }
 
 fn invalid(part: &str, path: &serde_path_to_error::Path, message: &str) -> Error {
-    let field = field(path);
+    let (field, message) = match (field(path), missing(message)) {
+        (None, Some(name)) => (Some(name.to_owned()), "this field is missing".to_owned()),
+        (Some(around), Some(name)) => (Some(format!("{around}.{name}")), "this field is missing".to_owned()),
+        (field, None) => (field, without_type_names(message)),
+    };
     let place = field.as_ref().map_or_else(|| part.to_owned(), |field| format!("{part}.{field}"));
     INVALID_REQUEST.error(format!("{place}: {message}")).with_details(json!({"in": part, "field": field}))
+}
+
+/// The field that serde did not find. Its reader was at the object around it, so the path does not name it.
+fn missing(message: &str) -> Option<&str> {
+    message.strip_prefix("missing field `")?.strip_suffix('`')
+}
+
+/// serde names our types where it expected one; callers know only what they look like in JSON.
+fn without_type_names(message: &str) -> String {
+    let Some((found, expected)) = message.rsplit_once(", expected ") else { return message.to_owned() };
+    let expected = match expected.split(' ').next() {
+        Some("struct") => "an object",
+        Some("enum" | "variant") => "one of the words in the schema",
+        _ => expected,
+    };
+    format!("{found}, expected {expected}")
 }
 
 /// The field a path leads to, if it leads to one. Where the reader broke off between two fields, to the one around them.

@@ -287,7 +287,10 @@ async fn a_wrong_body_is_described_in_words() {
     let cases = [
         ("", "body: it is empty, and this operation needs one"),
         ("{\"name\": 5}", "body.name: invalid type: integer `5`, expected a string"),
-        ("{\n \"name\": \"x\"\n}", "body: missing field `items`"),
+        ("{}", "body.name: this field is missing"),
+        ("{\n \"name\": \"x\"\n}", "body.items: this field is missing"),
+        ("{\"items\": [{}]}", "body.items[0].count: this field is missing"),
+        ("{\"items\": [5]}", "body.items[0]: invalid type: integer `5`, expected an object"),
         ("{\"name\": \"x\", \"nome\": 1}", "body.nome: unknown field `nome`, expected `name` or `items`"),
         (
             "{\"items\": [{\"count\": 1}, {\"count\": -1}]}",
@@ -297,14 +300,21 @@ async fn a_wrong_body_is_described_in_words() {
         ("{\"name\": }", "body.name: this is not JSON: expected value"),
         ("{\"name\": \"x\",}", "body: this is not JSON: trailing comma"),
         ("{\"name\": \"x\", \"items\": []} and more", "body: something follows after the JSON value"),
-        ("not at all", "body: this is not JSON: expected ident"),
+        ("not at all", "body: it has to be a JSON object, which begins with '{'"),
+        (" [\"x\", []]", "body: it has to be a JSON object, which begins with '{'"),
+        ("null", "body: it has to be a JSON object, which begins with '{'"),
     ];
     let mut told = Vec::new();
     for (sent, _) in cases {
         let request = Request::post("/order").header(header::CONTENT_TYPE, "application/json");
         let response = server.router.clone().oneshot(request.body(Body::from(sent)).unwrap()).await.unwrap();
-        assert_eq!(response.status(), 400);
-        told.push(problem(response).await["detail"].as_str().unwrap().to_owned());
+        assert_eq!(response.status(), 400, "{sent}");
+        let problem = problem(response).await;
+        let detail = problem["detail"].as_str().unwrap().to_owned();
+        let place =
+            problem["details"]["field"].as_str().map_or("body".to_owned(), |field| format!("body.{field}"));
+        assert_eq!(detail.split(": ").next(), Some(place.as_str()), "details and detail name the same place");
+        told.push(detail);
     }
     assert_eq!(told, cases.map(|(_, expected)| expected));
 }

@@ -65,11 +65,11 @@ struct ValueBody(Secret);
 impl<'de> Deserialize<'de> for ValueBody {
     /// Through a JSON value, because serde's own "invalid type" error quotes what it found.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Value::deserialize(deserializer) {
-            Ok(Value::String(text)) if !text.is_empty() => Ok(Self(Secret::new(text))),
-            Ok(Value::String(_)) => Err(D::Error::custom("the value is empty")),
-            Ok(_) => Err(D::Error::custom("the value has to be a string")),
-            Err(_) => Err(D::Error::custom("the value is not valid JSON")),
+        // What goes wrong before there is a value (it is missing, or no JSON) is described by kind and place only.
+        match Value::deserialize(deserializer)? {
+            Value::String(text) if !text.is_empty() => Ok(Self(Secret::new(text))),
+            Value::String(_) => Err(D::Error::custom("the value is empty")),
+            _ => Err(D::Error::custom("the value has to be a string")),
         }
     }
 }

@@ -43,6 +43,7 @@ async fn bad_bodies_are_refused_with_a_code() {
         ("random bytes", json_type, &[0xff, 0x00, 0xfe, 0x9c, 0x80], 400, "invalid_request"),
         ("empty", json_type, b"", 400, "invalid_request"),
         ("not an object", json_type, b"[]", 400, "invalid_request"),
+        ("values in a list", json_type, b"[\"x\"]", 400, "invalid_request"),
         ("null", json_type, b"null", 400, "invalid_request"),
         ("wrong type", json_type, b"{\"name\": 5}", 400, "invalid_request"),
         ("unknown field", json_type, b"{\"name\": \"x\", \"owner\": \"y\"}", 400, "invalid_request"),

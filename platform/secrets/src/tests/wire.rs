@@ -107,6 +107,18 @@ async fn a_secret_goes_in_and_never_comes_out() {
 }
 
 #[tokio::test]
+async fn a_missing_value_is_called_missing() {
+    let world = World::new().await;
+    let api = Api::new(&world).await;
+    let secret = world.store("one", "value").await;
+    let path = format!("/secrets/{}/rotate", secret.id);
+    let answer = api.post(&path, &json!({}), &[]).await;
+    assert_eq!(answer.status, 400, "{}", answer.json);
+    assert_eq!(answer.json["details"]["field"], "value");
+    assert_eq!(answer.json["detail"], "body.value: this field is missing");
+}
+
+#[tokio::test]
 async fn a_generated_value_is_shown_once() {
     let world = World::new().await;
     let api = Api::new(&world).await;
