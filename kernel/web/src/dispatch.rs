@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use authz::{Context, CorrelationId};
 use axum::Router;
+use axum::body::HttpBody as _;
 use axum::extract::{RawPathParams, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::IntoResponse as _;
@@ -33,6 +34,9 @@ pub struct Gate {
     /// Requests under way, all of them under one name.
     at_once: Arc<Places>,
     at_once_per_caller: Arc<Places>,
+    /// Bodies that are arriving: those of callers nobody knows under one name, all others under another. They wait for
+    /// their senders, so they have no place among the requests under way, which wait for us.
+    bodies: Arc<Places>,
     pub(crate) streams: Arc<Places>,
 }
 
@@ -44,8 +48,14 @@ impl Gate {
             ids,
             at_once: Arc::default(),
             at_once_per_caller: Arc::default(),
+            bodies: Arc::default(),
             streams: Arc::default(),
         })
+    }
+
+    /// A place among the requests under way.
+    fn place(&self) -> Result<Place> {
+        self.at_once.take("", self.limits.settings().get(&limits::REQUESTS_AT_ONCE_MAX)).ok_or_else(too_busy)
     }
 }
 
@@ -133,7 +143,7 @@ async fn answer(
     correlation: CorrelationId,
 ) -> Result<crate::Response> {
     let settings = gate.limits.settings();
-    let place = gate.at_once.take("", settings.get(&limits::REQUESTS_AT_ONCE_MAX)).ok_or_else(too_busy)?;
+    let mut place = gate.place()?;
     let caller = gate.callers.identify(&head, &gate.limits).await?;
     if endpoint.info.permission.is_some() && caller.identity.actor.is_anonymous() {
         return Err(authz::UNAUTHENTICATED.error("this needs a signed-in caller"));
@@ -145,10 +155,14 @@ async fn answer(
         .take(&caller.key, most)
         .ok_or_else(|| limits::crowded("requests under way", &limits::REQUESTS_PER_CALLER_MAX, most))?;
     let mut context = context::context(&caller.identity, correlation, &head);
-    let time = limits::REQUEST_SECONDS_MAX.seconds(settings);
-    let body = if endpoint.info.mutates() { read_body(body, gate, time).await? } else { Bytes::new() };
+    let mut bytes = Bytes::new();
+    if endpoint.info.mutates() && !body.is_end_stream() {
+        drop(place);
+        bytes = read_body(body, gate, caller.identity.actor.is_anonymous()).await?;
+        place = gate.place()?;
+    }
     if endpoint.info.method == Method::POST {
-        context.idempotency = context::idempotency(&head, &endpoint.info, &body)?;
+        context.idempotency = context::idempotency(&head, &endpoint.info, &bytes)?;
     }
     let trail_of = context.clone();
     let input = RawInput {
@@ -158,13 +172,13 @@ async fn answer(
         path,
         query: head.uri.query().map(str::to_owned),
         headers: head.headers,
-        body,
+        body: bytes,
     };
     let stream = match endpoint.info.kind {
         Kind::Json => None,
         Kind::Sse => Some(OpenStream::begin(gate, caller)?),
     };
-    let response = run(endpoint, input, [place, own], time, settings).await?;
+    let response = run(endpoint, input, [place, own], settings).await?;
     keep_promises(&endpoint.info, &trail_of, &response)?;
     Ok(match stream {
         None => response,
@@ -182,9 +196,9 @@ async fn run(
     endpoint: &Arc<Endpoint>,
     input: RawInput,
     places: [Place; 2],
-    time: Duration,
     settings: &db::Settings,
 ) -> Result<crate::Response> {
+    let time = limits::REQUEST_SECONDS_MAX.seconds(settings);
     let late = || limits::REQUEST_TIMEOUT.error("no answer within the time limit");
     let work = (endpoint.handler)(input);
     let work = async move {
@@ -228,8 +242,17 @@ fn keep_promises(info: &OperationInfo, context: &Context, response: &crate::Resp
         .error(format!("{} recorded {recorded:?}, but declares {:?}", info.id, info.audit)))
 }
 
-async fn read_body(body: axum::body::Body, gate: &Gate, time: Duration) -> Result<Bytes> {
-    let limit = gate.limits.settings().get(&limits::BODY_BYTES_MAX) as usize;
+/// Reads a body within bounds of size, time and number: an anonymous one takes nobody's place but of its like.
+async fn read_body(body: axum::body::Body, gate: &Gate, is_anonymous: bool) -> Result<Bytes> {
+    let settings = gate.limits.settings();
+    let most = settings.get(&limits::REQUESTS_AT_ONCE_MAX);
+    let whose = if is_anonymous { "anonymous" } else { "known" };
+    let _place = gate.bodies.take(whose, most).ok_or_else(too_busy)?;
+    let mut time = limits::REQUEST_SECONDS_MAX.seconds(settings);
+    if is_anonymous {
+        time = time.min(limits::ANONYMOUS_BODY_SECONDS_MAX.seconds(settings));
+    }
+    let limit = settings.get(&limits::BODY_BYTES_MAX) as usize;
     let limited = http_body_util::Limited::new(body, limit);
     match tokio::time::timeout(time, limited.collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),

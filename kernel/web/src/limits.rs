@@ -47,10 +47,18 @@ pub static REQUEST_SECONDS_MAX: Setting<u64> = Setting::new(
     "Longest time a request may take, in seconds; waiting (`?wait=`) comes on top.",
 )
 .checked(|v| *v >= 1);
+pub static ANONYMOUS_BODY_SECONDS_MAX: Setting<u64> = Setting::new(
+    "web.anonymous_body_seconds_max",
+    5,
+    "Longest time in which the body of a caller who has not signed in may arrive, in seconds; \
+     for others it is `web.request_seconds_max`.",
+)
+.checked(|v| *v >= 1);
 pub static REQUESTS_AT_ONCE_MAX: Setting<u32> = Setting::new(
     "web.requests_at_once_max",
     512,
-    "Requests answered at the same time by one replica; more get 503.",
+    "Requests answered at the same time by one replica; more get 503. \
+     Beside them as many bodies may be arriving from callers who have signed in, and as many from others.",
 )
 .checked(|v| *v >= 1);
 pub static REQUESTS_PER_CALLER_MAX: Setting<u32> = Setting::new(
@@ -96,6 +104,7 @@ pub static SETTINGS: fn() -> Vec<SettingInfo> = || {
     vec![
         BODY_BYTES_MAX.info(),
         REQUEST_SECONDS_MAX.info(),
+        ANONYMOUS_BODY_SECONDS_MAX.info(),
         REQUESTS_AT_ONCE_MAX.info(),
         REQUESTS_PER_CALLER_MAX.info(),
         STREAMS_PER_CALLER_MAX.info(),

@@ -105,6 +105,28 @@ impl Server {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
+    /// A request whose body we wait for, in a task of its own.
+    async fn slow_body(&self, address: &str, credential: &str) -> Held {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let body = {
+            let asked = Arc::clone(&asked);
+            futures::stream::poll_fn(move |_| {
+                asked.fetch_add(1, Ordering::SeqCst);
+                std::task::Poll::<Option<Result<String, std::io::Error>>>::Pending
+            })
+        };
+        let mut request = Request::post("/order").body(Body::from_stream(body)).unwrap();
+        if !credential.is_empty() {
+            request.headers_mut().insert(header::AUTHORIZATION, credential.parse().unwrap());
+        }
+        let peer: SocketAddr = format!("{address}:1").parse().unwrap();
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let router = self.router.clone();
+        let task = tokio::spawn(async move { router.oneshot(request).await.unwrap().status().as_u16() });
+        eventually("the body is waited for", async || asked.load(Ordering::SeqCst) > 0).await;
+        task
+    }
+
     async fn get(&self, path: &str, address: &str, credential: &str) -> u16 {
         self.send("GET", path, address, credential).await.status().as_u16()
     }
@@ -218,6 +240,29 @@ async fn a_caller_who_waits_leaves_places_for_the_others() {
         assert_eq!(request.await.unwrap(), 200);
     }
     assert_eq!(server.get("/now", HERE, "alice").await, 200);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_takes_no_place_from_others() {
+    let server = Arc::new(Server::new(
+        &["alice"],
+        &[
+            ("web.requests_at_once_max", 1),
+            ("web.requests_at_once_per_caller_max", 1),
+            ("web.anonymous_body_seconds_max", 1),
+        ],
+    ));
+    let nobodys = server.slow_body(HERE, "").await;
+    let alices = server.slow_body(HERE, "alice").await;
+    assert_eq!(server.get("/now", ELSEWHERE, "").await, 200, "the replica is free");
+    assert_eq!(server.get("/now", HERE, "").await, 429, "the sender's own place is taken");
+    assert_eq!(server.get("/now", HERE, "alice").await, 429);
+    let request = Request::post("/order").body(Body::from("{}")).unwrap();
+    let response = server.router.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), 503, "there are only so many bodies in memory");
+    assert_eq!(nobodys.await.unwrap(), 504, "one whom nobody knows is not waited for long");
+    assert!(!alices.is_finished());
+    alices.abort();
 }
 
 #[tokio::test]
