@@ -5,7 +5,9 @@ use std::sync::Arc;
 use authz::{Actor, Context, CorrelationId, Idempotency, Standing};
 use aws_lc_rs::digest;
 use axum::http::request::Parts;
+use axum::http::{HeaderName, header};
 use futures::future::BoxFuture;
+use serde_json::json;
 use types::{IdMaker, Result, Secret, Timestamp};
 use uuid::Uuid;
 
@@ -51,6 +53,23 @@ pub(crate) const CORRELATION_HEADER: &str = "x-correlation-id";
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 // fixed: part of the API's contract
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+
+/// Headers of which the first would win silently, while a proxy or a log may have looked at the second.
+static SINGLE_HEADERS: [HeaderName; 5] = [
+    header::AUTHORIZATION,
+    HeaderName::from_static(IDEMPOTENCY_HEADER),
+    header::IF_MATCH,
+    header::CONTENT_TYPE,
+    HeaderName::from_static("last-event-id"),
+];
+
+pub(crate) fn refuse_doubled_headers(head: &Parts) -> Result<()> {
+    let is_doubled = |name: &&HeaderName| head.headers.get_all(*name).iter().nth(1).is_some();
+    let Some(name) = SINGLE_HEADERS.iter().find(is_doubled) else { return Ok(()) };
+    Err(INVALID_REQUEST
+        .error(format!("{name}: this header came more than once"))
+        .with_details(json!({"in": "header", "field": name.as_str()})))
+}
 
 /// The caller's correlation id if it has our form, else a new one: a foreign text never reaches our logs.
 pub(crate) fn correlation(head: &Parts, ids: &IdMaker) -> CorrelationId {

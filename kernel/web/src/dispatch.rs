@@ -142,6 +142,7 @@ async fn answer(
     body: axum::body::Body,
     correlation: CorrelationId,
 ) -> Result<crate::Response> {
+    context::refuse_doubled_headers(&head)?;
     let settings = gate.limits.settings();
     let mut place = gate.place()?;
     let caller = gate.callers.identify(&head, &gate.limits).await?;

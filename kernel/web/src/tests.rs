@@ -363,3 +363,31 @@ async fn a_wrong_body_is_described_in_words() {
     }
     assert_eq!(told, cases.map(|(_, expected)| expected));
 }
+
+/// Whichever of the two counted, somebody on the way may have believed the other.
+#[tokio::test]
+async fn a_header_that_says_two_things_is_refused() {
+    let server = Server::new(&["alice", "bob"], &[]);
+    let cases = [
+        ("authorization", ["alice", "bob"]),
+        ("idempotency-key", ["one", "two"]),
+        ("if-match", ["\"1\"", "\"2\""]),
+        ("content-type", ["application/json", "text/plain"]),
+        ("last-event-id", ["1-1", "1-2"]),
+    ];
+    for (name, [first, second]) in cases {
+        let order = || Request::post("/order").header(name, first);
+        let once = server.router.clone().oneshot(order().body(Body::empty()).unwrap()).await.unwrap();
+        assert!(!problem(once).await["detail"].as_str().unwrap().contains("more than once"), "{name}");
+        let request = order().header(name, second).body(Body::empty()).unwrap();
+        let refused = server.router.clone().oneshot(request).await.unwrap();
+        assert_eq!(refused.status(), 400, "{name}");
+        let body = problem(refused).await;
+        assert_eq!(
+            (&body["code"], &body["details"]["field"]),
+            (&json!("invalid_request"), &json!(name)),
+            "{body}"
+        );
+    }
+    assert_eq!(server.look_ups(), 1, "only the single credential was looked up");
+}
