@@ -20,8 +20,14 @@ use tower::Service as _;
 
 use crate::Failure;
 
+#[cfg(test)]
+mod tests;
+
 /// Connections one listener serves at the same time. Beyond it new ones wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 8_192; // fixed: half of the file descriptors a process commonly gets
+/// Connections one listener serves at the same time for one address, so that no single one can have them all. A proxy in
+/// front of us is one address, too, but keeps its connections and uses them again.
+const CONNECTIONS_PER_ADDRESS_MAX: u32 = 2_048; // fixed: a quarter of all
 // fixed: how slowly a client may send its head before it counts as an attack
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 // fixed: how long a silent HTTP/2 peer is waited for
@@ -35,6 +41,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 pub struct Listener {
     socket: TcpListener,
     tls: Option<TlsAcceptor>,
+    per_address_max: u32,
 }
 
 impl Listener {
@@ -59,7 +66,8 @@ impl Listener {
                 Failure::new(format!("cannot listen on {address}: {error}. Choose another address with {option}"))
             }
         })?;
-        Ok(Self { socket, tls: tls.map(TlsAcceptor::from) })
+        let tls = tls.map(TlsAcceptor::from);
+        Ok(Self { socket, tls, per_address_max: CONNECTIONS_PER_ADDRESS_MAX })
     }
 
     pub fn address(&self) -> Result<SocketAddr, Failure> {
@@ -84,17 +92,24 @@ impl Listener {
         let builder = Arc::new(builder);
         let graceful = GracefulShutdown::new();
         let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
+        let places_per_address = Arc::<web::Places>::default();
         loop {
             let accepted = tokio::select! {
                 accepted = accept(&self.socket, &places) => accepted,
                 () = stop.cancelled() => break,
             };
             let Some((stream, peer, place)) = accepted else { continue };
+            let Some(own) = places_per_address.take(&web::address_key(peer.ip()), self.per_address_max)
+            else {
+                // Closed without a word: an answer would cost what the limit is to save.
+                tracing::debug!(%peer, "too many connections from this address");
+                continue;
+            };
             let (router, builder, tls, watcher) =
                 (router.clone(), Arc::clone(&builder), self.tls.clone(), graceful.watcher());
             tokio::spawn(async move {
                 serve_connection(stream, peer, router, &builder, tls, watcher).await;
-                drop(place);
+                drop((place, own));
             });
         }
         drop(self.socket);

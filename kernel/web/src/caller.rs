@@ -79,13 +79,20 @@ impl Callers {
     }
 }
 
-/// Where a request comes from, as far as anyone can be held to it.
+/// Where a request comes from.
 fn peer_key(head: &Parts) -> String {
-    match head.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip().to_canonical()) {
+    match head.extensions.get::<ConnectInfo<SocketAddr>>() {
         None => "unknown".to_owned(),
-        Some(IpAddr::V4(address)) => address.to_string(),
+        Some(peer) => address_key(peer.0.ip()),
+    }
+}
+
+/// An address as far as anyone can be held to it, to count by.
+pub fn address_key(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
         // Whoever has one address of IPv6 has the 2^64 beside it as well.
-        Some(IpAddr::V6(address)) => {
+        IpAddr::V6(address) => {
             format!("{}/64", Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)))
         }
     }

@@ -30,6 +30,7 @@ mod sse;
 mod tests;
 
 pub use browser::{ErrorPage, asset, page, pages, shell};
+pub use caller::address_key;
 pub use context::{Authenticator, Credential, Identity};
 pub use dispatch::{Gate, router};
 pub use input::{PRECONDITION_FAILED, check_generation};
@@ -37,6 +38,7 @@ pub use limits::{Limits, SETTINGS};
 pub use openapi::document;
 pub use operation::{Call, Endpoint, Exposure, Kind, Nothing, Operation, OperationInfo, RateClass, Reply};
 pub use page::{Bounded, Page, PageLimit, WaitSeconds, page_limit, patience};
+pub use places::{Place, Places};
 pub use problem::{Problem, SECRET_ALREADY_DELIVERED, catalogue, status_of, to_response};
 pub use sse::{SseEvent, stream_response};
 

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Places taken, by holder. Who holds none is not remembered, so memory is bounded by what is under way.
 #[derive(Default)]
-pub(crate) struct Places {
+pub struct Places {
     taken: Mutex<HashMap<String, u32>>,
 }
 
 /// One of a holder's places, free again when dropped.
-pub(crate) struct Place {
+pub struct Place {
     places: Arc<Places>,
     holder: String,
 }
