@@ -186,9 +186,14 @@ CREATE POLICY relay ON spine.outbox TO ${relay} USING (true);
 CREATE POLICY relay ON spine.log TO ${relay} USING (true);
 
 -- --------------------------------------------------------------------------------------------------------- grants
-GRANT SELECT, INSERT ON spine.audit_entry TO ${app};
+-- xid is PostgreSQL's to fill in: a row that claims an old transaction would never be sealed, and never be given a
+-- position.
+GRANT SELECT ON spine.audit_entry TO ${app};
+GRANT INSERT (id, at, org_id, project_id, actor_kind, actor_id, behalf_kind, behalf_id, action, resource_kind, resource_id,
+              generation, before, after, correlation_id, causation_id, policy_version) ON spine.audit_entry TO ${app};
 GRANT SELECT ON spine.audit_entry TO ${reader}, ${sealer};
-GRANT INSERT ON spine.outbox TO ${app};
+GRANT INSERT (id, at, org_id, project_id, type, subject, generation, data, correlation_id, causation_id, traceparent)
+    ON spine.outbox TO ${app};
 -- How late events are, not what they say.
 GRANT SELECT (xid, id, at) ON spine.outbox TO ${app};
 GRANT SELECT, DELETE ON spine.outbox TO ${relay};
