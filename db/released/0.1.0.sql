@@ -159,7 +159,9 @@ DECLARE
                             AND (r.xid, r.id) > (SELECT done_xid, done_id FROM spine.sequencer)'
         WHEN 'log' THEN 'r.position > (SELECT min(c.position) FROM spine.consumer c)'
         ELSE 'false' END;
+    keep_min interval := CASE parent WHEN 'idempotency' THEN '24 hours' ELSE '1 hour' END;
 BEGIN
+    before_at := least(before_at, now() - keep_min);
     -- Not the audit log: it may go only when it is sealed and copied elsewhere, which is not this caller's to judge.
     IF parent NOT IN ('outbox', 'log', 'idempotency') THEN
         RAISE EXCEPTION 'no partitions are pruned for %', parent;
