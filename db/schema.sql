@@ -313,7 +313,7 @@ CREATE POLICY sealer ON spine.audit_entry FOR SELECT TO ${sealer} USING (true);
 CREATE POLICY tenant ON spine.audit_entry FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON spine.audit_entry FOR EACH ROW EXECUTE FUNCTION spine.refuse_rewrite();
 CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON spine.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
-GRANT INSERT, SELECT ON spine.audit_entry TO ${app};
+GRANT INSERT (id, at, org_id, project_id, actor_kind, actor_id, behalf_kind, behalf_id, action, resource_kind, resource_id, generation, before, after, correlation_id, causation_id, policy_version), SELECT ON spine.audit_entry TO ${app};
 GRANT SELECT ON spine.audit_entry TO ${reader};
 GRANT SELECT ON spine.audit_entry TO ${sealer};
 
@@ -416,7 +416,7 @@ ALTER TABLE spine.outbox ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE POLICY relay ON spine.outbox FOR ALL TO ${relay} USING (true);
 CREATE POLICY tenant ON spine.outbox FOR ALL TO ${app} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 GRANT DELETE, SELECT ON spine.outbox TO ${relay};
-GRANT INSERT, SELECT (xid, id, at) ON spine.outbox TO ${app};
+GRANT INSERT (id, at, org_id, project_id, type, subject, generation, data, correlation_id, causation_id, traceparent), SELECT (xid, id, at) ON spine.outbox TO ${app};
 
 CREATE TABLE spine.parked_event (
     consumer text NOT NULL,
@@ -555,7 +555,9 @@ DECLARE
                             AND (r.xid, r.id) > (SELECT done_xid, done_id FROM spine.sequencer)'
         WHEN 'log' THEN 'r.position > (SELECT min(c.position) FROM spine.consumer c)'
         ELSE 'false' END;
+    keep_min interval := CASE parent WHEN 'idempotency' THEN '24 hours' ELSE '1 hour' END;
 BEGIN
+    before_at := least(before_at, now() - keep_min);
     -- Not the audit log: it may go only when it is sealed and copied elsewhere, which is not this caller's to judge.
     IF parent NOT IN ('outbox', 'log', 'idempotency') THEN
         RAISE EXCEPTION 'no partitions are pruned for %', parent;

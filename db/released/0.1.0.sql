@@ -159,7 +159,9 @@ DECLARE
                             AND (r.xid, r.id) > (SELECT done_xid, done_id FROM spine.sequencer)'
         WHEN 'log' THEN 'r.position > (SELECT min(c.position) FROM spine.consumer c)'
         ELSE 'false' END;
+    keep_min interval := CASE parent WHEN 'idempotency' THEN '24 hours' ELSE '1 hour' END;
 BEGIN
+    before_at := least(before_at, now() - keep_min);
     -- Not the audit log: it may go only when it is sealed and copied elsewhere, which is not this caller's to judge.
     IF parent NOT IN ('outbox', 'log', 'idempotency') THEN
         RAISE EXCEPTION 'no partitions are pruned for %', parent;
@@ -918,7 +920,7 @@ ALTER TABLE ONLY spine.outbox ATTACH PARTITION spine.outbox_default DEFAULT;
 -- Data for Name: era; Type: TABLE DATA; Schema: audit; Owner: ${owner}
 --
 
-INSERT INTO audit.era VALUES (1, 0, 7708560296981196779);
+INSERT INTO audit.era VALUES (1, 0, 7708576068892645819);
 
 
 --
@@ -998,10 +1000,10 @@ INSERT INTO audit.tree VALUES (true, 0, '\x0000000000000000', '0', '00000000-000
 -- Data for Name: gpuaas_migration; Type: TABLE DATA; Schema: public; Owner: ${owner}
 --
 
-INSERT INTO public.gpuaas_migration VALUES ('spine', 1, 'spine', '\xc39cb503596282d0e35d44a6b5e85cded63f21b438d59da216f0cc9f3fbd2eef', true, '2026-11-16 00:30:56.297408+00');
-INSERT INTO public.gpuaas_migration VALUES ('iam', 1, 'iam', '\xd34e313a652abef55bd2d183e1b851fe445c25e820514a468f464ce0f58061e6', true, '2026-11-16 00:30:56.327588+00');
-INSERT INTO public.gpuaas_migration VALUES ('audit', 1, 'audit', '\x486e05bb9ac97b6dd6ace828a8dfaa5b20eca284a90c44676908b93ecf79464e', true, '2026-11-16 00:30:56.343839+00');
-INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x9298f4a226bcfc28681150068b213536b72ad69d3c5a6e3beceb9aed4662fc40', true, '2026-11-16 00:30:56.35884+00');
+INSERT INTO public.gpuaas_migration VALUES ('spine', 1, 'spine', '\x60455935a9fb1e27f0b88d421ed673544a0a00e96110afae5b06d555d56ec607', true, '2026-11-16 01:32:08.892595+00');
+INSERT INTO public.gpuaas_migration VALUES ('iam', 1, 'iam', '\xd34e313a652abef55bd2d183e1b851fe445c25e820514a468f464ce0f58061e6', true, '2026-11-16 01:32:08.95557+00');
+INSERT INTO public.gpuaas_migration VALUES ('audit', 1, 'audit', '\x486e05bb9ac97b6dd6ace828a8dfaa5b20eca284a90c44676908b93ecf79464e', true, '2026-11-16 01:32:08.978321+00');
+INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x9298f4a226bcfc28681150068b213536b72ad69d3c5a6e3beceb9aed4662fc40', true, '2026-11-16 01:32:09.000295+00');
 
 
 --
@@ -1068,7 +1070,7 @@ INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x9298f4a2
 -- Data for Name: sequencer; Type: TABLE DATA; Schema: spine; Owner: ${owner}
 --
 
-INSERT INTO spine.sequencer VALUES (true, 1, 0, '-infinity', '0', '00000000-0000-0000-0000-000000000000', 7708560296981196779);
+INSERT INTO spine.sequencer VALUES (true, 1, 0, '-infinity', '0', '00000000-0000-0000-0000-000000000000', 7708576068892645819);
 
 
 --
@@ -1944,9 +1946,128 @@ GRANT SELECT,INSERT,UPDATE ON TABLE audit.delivery TO ${sealer};
 -- Name: TABLE audit_entry; Type: ACL; Schema: spine; Owner: ${owner}
 --
 
-GRANT SELECT,INSERT ON TABLE spine.audit_entry TO ${app};
+GRANT SELECT ON TABLE spine.audit_entry TO ${app};
 GRANT SELECT ON TABLE spine.audit_entry TO ${reader};
 GRANT SELECT ON TABLE spine.audit_entry TO ${sealer};
+
+
+--
+-- Name: COLUMN audit_entry.id; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(id) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.at; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(at) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.org_id; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(org_id) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.project_id; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(project_id) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.actor_kind; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(actor_kind) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.actor_id; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(actor_id) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.behalf_kind; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(behalf_kind) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.behalf_id; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(behalf_id) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.action; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(action) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.resource_kind; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(resource_kind) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.resource_id; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(resource_id) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.generation; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(generation) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.before; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(before) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.after; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(after) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.correlation_id; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(correlation_id) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.causation_id; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(causation_id) ON TABLE spine.audit_entry TO ${app};
+
+
+--
+-- Name: COLUMN audit_entry.policy_version; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(policy_version) ON TABLE spine.audit_entry TO ${app};
 
 
 --
@@ -2201,7 +2322,6 @@ GRANT SELECT,INSERT ON TABLE spine.log TO ${relay};
 -- Name: TABLE outbox; Type: ACL; Schema: spine; Owner: ${owner}
 --
 
-GRANT INSERT ON TABLE spine.outbox TO ${app};
 GRANT SELECT,DELETE ON TABLE spine.outbox TO ${relay};
 
 
@@ -2216,14 +2336,77 @@ GRANT SELECT(xid) ON TABLE spine.outbox TO ${app};
 -- Name: COLUMN outbox.id; Type: ACL; Schema: spine; Owner: ${owner}
 --
 
-GRANT SELECT(id) ON TABLE spine.outbox TO ${app};
+GRANT SELECT(id),INSERT(id) ON TABLE spine.outbox TO ${app};
 
 
 --
 -- Name: COLUMN outbox.at; Type: ACL; Schema: spine; Owner: ${owner}
 --
 
-GRANT SELECT(at) ON TABLE spine.outbox TO ${app};
+GRANT SELECT(at),INSERT(at) ON TABLE spine.outbox TO ${app};
+
+
+--
+-- Name: COLUMN outbox.org_id; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(org_id) ON TABLE spine.outbox TO ${app};
+
+
+--
+-- Name: COLUMN outbox.project_id; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(project_id) ON TABLE spine.outbox TO ${app};
+
+
+--
+-- Name: COLUMN outbox.type; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(type) ON TABLE spine.outbox TO ${app};
+
+
+--
+-- Name: COLUMN outbox.subject; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(subject) ON TABLE spine.outbox TO ${app};
+
+
+--
+-- Name: COLUMN outbox.generation; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(generation) ON TABLE spine.outbox TO ${app};
+
+
+--
+-- Name: COLUMN outbox.data; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(data) ON TABLE spine.outbox TO ${app};
+
+
+--
+-- Name: COLUMN outbox.correlation_id; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(correlation_id) ON TABLE spine.outbox TO ${app};
+
+
+--
+-- Name: COLUMN outbox.causation_id; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(causation_id) ON TABLE spine.outbox TO ${app};
+
+
+--
+-- Name: COLUMN outbox.traceparent; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(traceparent) ON TABLE spine.outbox TO ${app};
 
 
 --

@@ -186,9 +186,14 @@ CREATE POLICY relay ON spine.outbox TO ${relay} USING (true);
 CREATE POLICY relay ON spine.log TO ${relay} USING (true);
 
 -- --------------------------------------------------------------------------------------------------------- grants
-GRANT SELECT, INSERT ON spine.audit_entry TO ${app};
+-- xid is PostgreSQL's to fill in: a row that claims an old transaction would never be sealed, and never be given a
+-- position.
+GRANT SELECT ON spine.audit_entry TO ${app};
+GRANT INSERT (id, at, org_id, project_id, actor_kind, actor_id, behalf_kind, behalf_id, action, resource_kind, resource_id,
+              generation, before, after, correlation_id, causation_id, policy_version) ON spine.audit_entry TO ${app};
 GRANT SELECT ON spine.audit_entry TO ${reader}, ${sealer};
-GRANT INSERT ON spine.outbox TO ${app};
+GRANT INSERT (id, at, org_id, project_id, type, subject, generation, data, correlation_id, causation_id, traceparent)
+    ON spine.outbox TO ${app};
 -- How late events are, not what they say.
 GRANT SELECT (xid, id, at) ON spine.outbox TO ${app};
 GRANT SELECT, DELETE ON spine.outbox TO ${relay};
@@ -257,7 +262,8 @@ END $$;
 -- Drops the oldest partition that ends before the given time, and says whether there was one; when there is none left,
 -- old rows of the default partition go. One at a time, so that nobody waits longer than for one: dropping locks the
 -- table for an instant, gives way soon and is tried again. What is still to be read stays, however old: events that have
--- no position yet, and positions that a consumer or projection has not got to.
+-- no position yet, and positions that a consumer or projection has not got to. Nor does anything go that is younger than
+-- the settings allow to ask for, whatever the caller says: results of requests are promised for a day.
 CREATE FUNCTION spine.partition_prune(parent text, column_name text, before_at timestamptz)
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog SET lock_timeout = '200ms' AS $$
 DECLARE
@@ -269,7 +275,9 @@ DECLARE
                             AND (r.xid, r.id) > (SELECT done_xid, done_id FROM spine.sequencer)'
         WHEN 'log' THEN 'r.position > (SELECT min(c.position) FROM spine.consumer c)'
         ELSE 'false' END;
+    keep_min interval := CASE parent WHEN 'idempotency' THEN '24 hours' ELSE '1 hour' END;
 BEGIN
+    before_at := least(before_at, now() - keep_min);
     -- Not the audit log: it may go only when it is sealed and copied elsewhere, which is not this caller's to judge.
     IF parent NOT IN ('outbox', 'log', 'idempotency') THEN
         RAISE EXCEPTION 'no partitions are pruned for %', parent;

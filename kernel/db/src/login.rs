@@ -117,6 +117,8 @@ pub async fn init(
             ))
             .await?;
     }
+    // PostgreSQL lets everybody make temporary tables: room on the disk that no limit of ours counts.
+    admin.batch_execute(&format!("REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC")).await?;
     Ok(())
 }
 

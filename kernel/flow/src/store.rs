@@ -1,8 +1,10 @@
 //! All statements on `spine.flow`. Leases are measured by the database's clock, schedules by the injected one.
 //!
 //! What a crash of PostgreSQL may take back does not wait for the disk: a lease, its renewal, and giving it back. Lost,
-//! they leave the flow where its last transition put it, due again; a worker that still believes in such a lease is
-//! stopped by the generation, as after any takeover. Transitions are durable before anyone acts on them.
+//! they leave the flow where its last transition put it, due again, for another worker to lease. A worker that still
+//! believes in a lost lease has a token no row carries: tokens are random, because a counter that the crash set back
+//! would give the same one again, at the same generation, and two workers would hold it. Transitions are durable before
+//! anyone acts on them.
 
 pub(crate) const START: &str = "
 INSERT INTO spine.flow (id, kind, key, org_id, state, data, wake_at, entered_at, deadline_at, correlation_id, causation_id,
@@ -15,10 +17,10 @@ RETURNING id";
 pub(crate) const WAKE: &str = "
 UPDATE spine.flow SET wake_at = least(wake_at, $3), woken = true WHERE kind = $1 AND key = $2 AND done_at IS NULL";
 
-/// Leases due rows in one statement; rows another worker is looking at are skipped.
+/// Leases due rows in one statement; rows another worker is looking at are skipped. Each lease has a token never seen before.
 pub(crate) const LEASE: &str = "
-UPDATE spine.flow SET lease_token = lease_token + 1, lease_until = clock_timestamp() + make_interval(secs => $3),
-       woken = false
+UPDATE spine.flow SET lease_token = hashtextextended(gen_random_uuid()::text, 0),
+       lease_until = clock_timestamp() + make_interval(secs => $3), woken = false
 WHERE id IN (
     SELECT id FROM spine.flow
     WHERE kind = $1 AND done_at IS NULL AND wake_at <= $2 AND lease_until < clock_timestamp()
@@ -49,6 +51,7 @@ WHERE id = $1 AND lease_token = $2 AND generation = $3 AND done_at IS NULL
     AND (SELECT set_config('synchronous_commit', 'off', true)) = 'off'
 RETURNING woken";
 
+/// By the token alone: an effect that has advanced the flow, but not committed yet, is ahead of the row's generation.
 pub(crate) const RENEW: &str = "
 UPDATE spine.flow SET lease_until = clock_timestamp() + make_interval(secs => $3)
 WHERE id = $1 AND lease_token = $2 AND done_at IS NULL

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use authz::{Actor, ActorKind};
+use authz::{Action, Actor, ActorKind};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
@@ -17,13 +17,14 @@ use futures::future::BoxFuture;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use testkit::eventually;
+use testkit::toy::{self, AllowAll, ThingCreate, ThingRead};
 use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
 use types::{IdMaker, Secret, SystemClock, SystemEntropy};
 
 use crate::{
-    Authenticator, Credential, Gate, Identity, Limits, Nothing, Operation, Reply, Response, SseEvent,
-    stream_response,
+    Authenticator, Call, Credential, Endpoint, Gate, Identity, Limits, Nothing, Operation, Reply, Response,
+    SseEvent, stream_response,
 };
 
 /// Knows some names by heart; whoever shows one is it. Counts how often it was asked.
@@ -90,6 +91,7 @@ impl Server {
                 Ok(stream_response(futures::stream::pending::<SseEvent>()))
             }),
         ];
+        let endpoints = [endpoints.as_slice(), &promising()].concat();
         Self { router: crate::router(&endpoints, &gate), names, go, inside }
     }
 
@@ -152,6 +154,37 @@ impl Server {
     }
 }
 
+/// Operations that declare an action, and keep to it or not.
+fn promising() -> [Endpoint; 5] {
+    type Toy = Operation<Nothing, Nothing>;
+    [
+        Toy::get("/asks", "toy.asks")
+            .permission::<ThingRead>()
+            .handler(|call| answer::<ThingRead>(call, &[])),
+        Toy::get("/asks-for-less", "toy.asks_for_less")
+            .permission::<ThingCreate>()
+            .handler(|call| answer::<ThingRead>(call, &[])),
+        Toy::get("/reads-and-records", "toy.reads_and_records")
+            .permission::<ThingRead>()
+            .handler(|call| answer::<ThingRead>(call, &["toy.thing.read"])),
+        Toy::post_empty("/records", "toy.records")
+            .permission::<ThingCreate>()
+            .handler(|call| answer::<ThingCreate>(call, &["toy.thing.create"])),
+        Toy::post_empty("/records-another", "toy.records_another")
+            .permission::<ThingCreate>()
+            .handler(|call| answer::<ThingCreate>(call, &["toy.thing.delete"])),
+    ]
+}
+
+/// Asks for `A`, and answers as if it had committed changes with these actions.
+async fn answer<A: Action>(call: Call, recorded: &[&str]) -> types::Result<Reply<Nothing>> {
+    authz::authorize::<A>(&AllowAll, &call.context, toy::resource(toy::org(1)))?;
+    for action in recorded {
+        call.context.trail.note_recorded(action);
+    }
+    Ok(Reply::new(Nothing {}))
+}
+
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code)] // only its parsing is of interest
@@ -203,6 +236,22 @@ async fn beyond_the_limit_a_guess_costs_no_look_up() {
     let before = server.look_ups();
     assert_eq!(server.get("/now", HERE, "alice").await, 429);
     assert_eq!(server.look_ups(), before, "and now it is like any other");
+}
+
+/// What is declared is what clients and auditors rely on: a handler that does otherwise must not look as if it had worked.
+#[tokio::test]
+async fn an_operation_that_breaks_its_declaration_fails() {
+    let server = Server::new(&["alice"], &[]);
+    for (method, path) in [("GET", "/asks"), ("POST", "/records")] {
+        assert_eq!(server.send(method, path, HERE, "alice").await.status(), 200, "{path}");
+    }
+    for (method, path) in
+        [("GET", "/asks-for-less"), ("GET", "/reads-and-records"), ("POST", "/records-another")]
+    {
+        let broken = server.send(method, path, HERE, "alice").await;
+        assert_eq!(broken.status(), 500, "{path}");
+        assert_eq!(problem(broken).await["code"], "broken_contract", "{path}");
+    }
 }
 
 #[tokio::test]

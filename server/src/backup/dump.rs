@@ -26,7 +26,8 @@ pub async fn dump(database: &Database, programs: &Binaries, to: &Path) -> Result
         audit_entries: row.get(4),
     };
     let mut command = program(programs, "pg_dump", database, Login::Backup)?;
-    command.args(["--format=custom", "--no-owner", "--snapshot", &snapshot, "--file"]).arg(to);
+    // Without large objects: we have none, any login can make one, and this one may not read it.
+    command.args(["--format=custom", "--no-owner", "--no-blobs", "--snapshot", &snapshot, "--file"]).arg(to);
     run(command, "pg_dump").await?;
     let private = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(to, private)

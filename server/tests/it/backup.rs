@@ -4,6 +4,7 @@ use std::process::Command;
 
 use http::Method;
 use serde_json::json;
+use testkit::db::Login;
 use testkit::{Gpuaasd, Scratch, binary};
 
 use crate::installation::{gpuaasd, text};
@@ -57,6 +58,7 @@ async fn a_backup_that_was_changed_or_is_not_one_is_refused() {
     let scratch = Scratch::new("backup-damaged");
     let server = Gpuaasd::up(scratch.path()).await;
     let (data, backup) = (scratch.path().join("data"), scratch.path().join("backup"));
+    leave_things_behind(&data).await;
     let made = gpuaasd(&["backup"], &[("--data-dir", &data), ("--out", &backup)]);
     assert!(made.status.success(), "{}", text(&made));
     let again = gpuaasd(&["backup"], &[("--data-dir", &data), ("--out", &backup)]);
@@ -87,4 +89,20 @@ async fn a_backup_that_was_changed_or_is_not_one_is_refused() {
         "{}",
         text(&stopped)
     );
+}
+
+/// What a login can put into the database without being granted anything: it must not keep a backup from being made.
+async fn leave_things_behind(data: &std::path::Path) {
+    let running = postgres_server::Running::at(data).unwrap();
+    for login in [Login::App, Login::Reader, Login::Sealer, Login::Relay] {
+        let file = data.join(format!("passwords/{}.password", login.suffix()));
+        let mut config = tokio_postgres::Config::new();
+        config.host_path(running.socket_dir()).port(running.port()).dbname("gpuaas");
+        config.user(login.role_name("gpuaas")).password(std::fs::read_to_string(file).unwrap());
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.batch_execute("SELECT lo_create(0)").await.unwrap();
+        let refused = client.batch_execute("CREATE TEMP TABLE t ()").await.unwrap_err();
+        assert_eq!(refused.as_db_error().map(|error| error.code().code()), Some("42501"), "{refused:?}");
+    }
 }

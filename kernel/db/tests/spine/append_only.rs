@@ -69,3 +69,22 @@ async fn no_login_reaches_a_partition_past_the_wall() {
         }
     }
 }
+
+/// An entry or event that claims an old transaction lies behind the sealer and the sequencer: neither would ever see it.
+#[tokio::test]
+async fn the_application_cannot_choose_the_transaction_of_a_row() {
+    let test = TestDb::kernel().await;
+    let app = test.client(Login::App).await;
+    app.batch_execute("SELECT set_config('gpuaas.platform', 'on', false)").await.unwrap();
+    let entry = "INSERT INTO spine.audit_entry (XID id, at, actor_kind, actor_id, action, resource_kind, resource_id, generation,
+                     correlation_id, policy_version)
+                 SELECT VALUE gen_random_uuid(), now(), 'user', 'a', 'a', 'a', 'a', 1, gen_random_uuid(), 1";
+    let event = "INSERT INTO spine.outbox (XID id, at, type, subject, generation, data, correlation_id)
+                 SELECT VALUE gen_random_uuid(), now(), 't', 's', 1, '{}', gen_random_uuid()";
+    for statement in [entry, event] {
+        let forged = statement.replace("XID", "xid,").replace("VALUE", "'3'::xid8,");
+        let refused = app.batch_execute(&forged).await.expect_err(&forged);
+        assert_eq!(refused.as_db_error().map(|error| error.code().code()), Some("42501"), "{refused:?}");
+        app.batch_execute(&statement.replace("XID", "").replace("VALUE", "")).await.unwrap();
+    }
+}

@@ -84,6 +84,24 @@ async fn only_old_ones_are_pruned() {
     assert_eq!(test.count("SELECT count(*) FROM spine.audit_entry").await, 3);
 }
 
+/// Whoever got hold of the application's login cannot empty the tables: what is young stays, whatever it asks for.
+#[tokio::test]
+async fn young_ones_stay_whatever_the_application_says() {
+    let test = TestDb::kernel().await;
+    toy::create(&test.db, &test.context("someone"), toy::org(1), "stray").await.unwrap();
+    test.run("UPDATE spine.sequencer SET done_xid = pg_snapshot_xmax(pg_current_snapshot())").await;
+    let app = test.client(Login::App).await;
+    for (table, column) in [("outbox", "at"), ("log", "sequenced_at"), ("idempotency", "at")] {
+        let made = PartitionedTable::ALL.into_iter().find(|made| made.name == table).unwrap();
+        make(&test, made).await;
+        let before = partitions(&test, table).await;
+        let prune = format!("SELECT spine.partition_prune('{table}', '{column}', 'infinity')");
+        assert!(!app.query_one(&prune, &[]).await.unwrap().get::<_, bool>(0), "a partition of {table} went");
+        assert_eq!(partitions(&test, table).await, before);
+    }
+    assert_eq!(test.count("SELECT count(*) FROM spine.outbox").await, 1, "the stray of now is there");
+}
+
 /// A log of five days with one event each, sequenced on its day.
 async fn five_days_of_log() -> TestDb {
     let test = on_the_fifth_of_march().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use testkit::{cut_after, eventually};
 
-use crate::trip::{Leg, Travel, runner};
+use crate::trip::{Leg, Travel, World, runner};
 
 #[tokio::test]
 async fn a_flow_goes_through_its_states_and_ends() {
@@ -84,6 +84,47 @@ async fn a_worker_that_lost_its_lease_changes_nothing() {
     assert_eq!((sleeper.await.unwrap().unwrap(), successor.await.unwrap().unwrap()), (1, 1));
     assert_eq!(travel.arrivals().await, 1);
     assert!(travel.is_done("a").await);
+}
+
+/// PostgreSQL crashes and takes back a lease that was not on disk yet; another worker leases the flow from the same row.
+/// The first must neither renew the other's lease and act (`Packing`), nor give it back (`Travelling`).
+#[tokio::test]
+async fn a_lease_that_a_crash_took_back_is_not_the_next_workers() {
+    for leg in [Leg::Packing, Leg::Travelling] {
+        let travel = Travel::new().await;
+        travel.start("a", leg).await;
+        travel
+            .test
+            .run("CREATE TABLE public.on_disk AS SELECT lease_token, lease_until FROM spine.flow")
+            .await;
+        let (first, first_world) = observing(&travel).await;
+        let crash = "UPDATE spine.flow f SET lease_token = d.lease_token, lease_until = d.lease_until FROM public.on_disk d";
+        travel.test.run(crash).await;
+        let (second, second_world) = observing(&travel).await;
+
+        first_world.may_rest.add_permits(1);
+        assert_eq!(first.await.unwrap().unwrap(), 1);
+        assert_eq!(first_world.packed.load(Ordering::SeqCst), 0, "it acted under the other's lease");
+        let held = "SELECT count(*) FROM spine.flow WHERE lease_until > clock_timestamp() AND attempts = 0";
+        assert_eq!(travel.test.count(held).await, 1, "it gave the other's lease back");
+        second_world.may_rest.add_permits(1);
+        assert_eq!(second.await.unwrap().unwrap(), 1);
+        let waits = "SELECT count(*) FROM spine.flow WHERE waiting_for = 'the gate'";
+        assert_eq!(travel.test.count(waits).await, 1, "the second did the work");
+    }
+}
+
+type Run = tokio::task::JoinHandle<Result<usize, db::DbError>>;
+
+/// A worker with a world of its own, whose gate is closed; it has leased the flow and is held while it observes.
+async fn observing(travel: &Travel) -> (Run, Arc<World>) {
+    let world = Arc::new(World::open());
+    world.gate_open.store(false, Ordering::SeqCst);
+    world.may_rest.forget_permits(1_000);
+    let runner = runner(&travel.test, &world);
+    let run = tokio::spawn(async move { runner.run_once().await });
+    eventually("it observes", async || !world.seen.lock().unwrap().is_empty()).await;
+    (run, world)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -66,6 +66,21 @@ pub struct World {
     pub seen: Mutex<Vec<&'static str>>,
 }
 
+impl World {
+    /// Nothing is packed, and nothing is held.
+    pub fn open() -> Self {
+        Self {
+            packed: AtomicUsize::new(0),
+            gate_open: AtomicBool::new(true),
+            failures: AtomicUsize::new(0),
+            twice: AtomicBool::new(false),
+            may_rest: Semaphore::new(1_000),
+            may_arrive: Semaphore::new(1_000),
+            seen: Mutex::default(),
+        }
+    }
+}
+
 pub struct Trip {
     pub test: Arc<TestDb>,
     pub world: Arc<World>,
@@ -165,15 +180,7 @@ pub struct Travel {
 impl Travel {
     pub async fn new() -> Self {
         let test = Arc::new(TestDb::plan_kernel().at("2026-03-05T12:00:00Z").start().await);
-        let world = Arc::new(World {
-            packed: AtomicUsize::new(0),
-            gate_open: AtomicBool::new(true),
-            failures: AtomicUsize::new(0),
-            twice: AtomicBool::new(false),
-            may_rest: Semaphore::new(1_000),
-            may_arrive: Semaphore::new(1_000),
-            seen: Mutex::default(),
-        });
+        let world = Arc::new(World::open());
         let runner = runner(&test, &world);
         Self { test, world, runner }
     }
