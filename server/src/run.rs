@@ -1,5 +1,6 @@
 //! `gpuaasd run`: chosen roles on an external PostgreSQL.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::health;
 use crate::listen::Listener;
 use crate::process::{Process, ProcessOptions};
 use crate::roles::{self, Role};
-use crate::{Failure, telemetry};
+use crate::{Failure, assemble, telemetry};
 
 #[derive(Args)]
 pub struct RunArguments {
@@ -59,7 +60,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         keys: Arc::new(config.secret_keys()?),
         tls,
         backstop: false,
-        settings: db::Settings::default(),
+        settings: assemble::settings(HashMap::new())?,
     };
     let mut process = Process::start(options).await?;
     if config.secrets.is_some()
