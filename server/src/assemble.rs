@@ -1,5 +1,6 @@
 //! The one place that knows all domains: builds them, and collects what they register.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use audit::Audit;
@@ -10,6 +11,7 @@ use domain::Domain;
 use events::Feed;
 use iam::{Iam, RoleDecider};
 use secrets::{Keyring, Secrets};
+use serde_json::Value;
 use types::{Clock, Entropy, ErrorCode, IdMaker, SystemClock, SystemEntropy};
 use web::Endpoint;
 
@@ -129,6 +131,16 @@ impl App {
     pub fn actions(&self) -> Vec<ActionInfo> {
         self.domains.iter().flat_map(|domain| domain.actions.iter().copied()).collect()
     }
+}
+
+/// The settings of a server: it knows all there are, whichever roles it runs.
+pub fn settings(overrides: HashMap<String, Value>) -> Result<Settings, Failure> {
+    let registered = contracts::described()?.settings_reference();
+    Settings::registered(registered, overrides).map_err(|fault| {
+        Failure::new(format!(
+            "--setting: {fault}. contracts/settings.json lists the settings with their defaults"
+        ))
+    })
 }
 
 /// Who may do what, over all domains.

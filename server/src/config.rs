@@ -15,7 +15,7 @@ use types::{Clock as _, Secret, SystemClock, SystemEntropy};
 
 use crate::database::Database;
 use crate::passwords::{Passwords, read_secret};
-use crate::roles::{self, Role};
+use crate::roles::{self, Role, Section};
 use crate::telemetry::{LogFormat, TelemetryConfig};
 use crate::{Failure, terminal};
 
@@ -190,6 +190,30 @@ pub fn default_log_name() -> String {
 }
 
 impl Config {
+    /// Fails if these roles lack a section, a key or a password. `run` asks it first, and `config check` before that.
+    pub fn check_roles(&self, roles: &[Role]) -> Result<(), Failure> {
+        for role in roles {
+            for (section, why) in role.sections() {
+                let there = match section {
+                    Section::Public => self.public.is_some(),
+                    Section::Secrets => self.secrets.is_some(),
+                };
+                if !there {
+                    let (role, section) = (role.name(), section.name());
+                    return Err(Failure::new(format!(
+                        "the role {role} needs the section [{section}]: {why}"
+                    )));
+                }
+            }
+        }
+        self.secret_keys()?;
+        let database = self.database()?;
+        for login in roles::logins(roles) {
+            database.target(login)?;
+        }
+        Ok(())
+    }
+
     /// The keys that protect secrets; without a configured file, ones that refuse every use.
     pub fn secret_keys(&self) -> Result<Keyring, Failure> {
         match &self.secrets {
@@ -293,9 +317,10 @@ pub enum ConfigCommand {
     Reference,
     /// Check a file without starting anything
     Check {
+        /// Configuration file to check; `gpuaasd config reference` explains every key
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
-        /// Roles that will run here, separated by commas: their passwords are looked for as well
+        /// Roles that will run here, separated by commas: their sections and passwords are looked for as well
         #[arg(long, value_delimiter = ',', value_name = "ROLE")]
         role: Vec<Role>,
     },
@@ -309,13 +334,9 @@ pub fn command(command: ConfigCommand) -> Result<(), Failure> {
         }
         ConfigCommand::Check { config, role } => {
             let loaded = load(&config)?;
-            let database = loaded.database()?;
-            for login in roles::logins(&role) {
-                database.target(login)?;
-            }
+            loaded.check_roles(&role)?;
             loaded.nats()?;
             loaded.telemetry.check()?;
-            loaded.secret_keys()?;
             let notes = loaded.check_certificates(SystemClock.now())?;
             let notes: String = notes.iter().map(|note| format!("\n{note}")).collect();
             terminal::say(&format!("{} is valid.{notes}", config.display()));

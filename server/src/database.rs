@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
-use db::{Login, Pool, PoolOptions, Target, login, migrate};
+use db::{DbError, Login, Pool, PoolOptions, Target, login, migrate};
 
 use crate::passwords::Passwords;
 use crate::{Failure, assemble, terminal};
@@ -99,7 +99,14 @@ impl Database {
     }
 
     async fn check_as(&self, login: Login) -> Result<(), Failure> {
-        let client = self.target(login)?.connect().await?;
+        let client = self.target(login)?.connect().await.map_err(|error| match error {
+            DbError::NotAdmitted(_) => Failure::new(format!(
+                "{error}. If this installation is new, run `gpuaasd db init --config FILE` first; it also gives the login \
+                 \"{}\" the password that is in its file",
+                login.suffix()
+            )),
+            error => error.into(),
+        })?;
         login::assert_confined(&client).await?;
         match migrate::pending_side_by_side(&client, &assemble::migration_sets()?).await? {
             Some(0) => Ok(()),
@@ -115,6 +122,7 @@ impl Database {
 pub enum DbCommand {
     /// Make the logins and the database, then apply all migrations
     Init {
+        /// Configuration file; `gpuaasd config reference` explains every key
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
         /// A PostgreSQL URL of a user that may create roles and databases
@@ -123,6 +131,7 @@ pub enum DbCommand {
     },
     /// Apply this version's migrations; safe while the previous version runs
     Migrate {
+        /// Configuration file; `gpuaasd config reference` explains every key
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },

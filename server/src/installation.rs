@@ -34,7 +34,9 @@ impl Installation {
         }
         // A directory that was named is not made: a typing error should not look like an empty installation.
         let data_dir = match &self.data_dir {
-            Some(named) => named.clone(),
+            // Absolute, because PostgreSQL's programs take a path that does not begin with `/` for a host's name.
+            Some(named) => std::path::absolute(named)
+                .map_err(|error| Failure::new(format!("the data directory {}: {error}", named.display())))?,
             None => data_directory(None)?,
         };
         match &self.database_url {

@@ -27,6 +27,7 @@ pub enum OperatorCommand {
     Key {
         #[command(flatten)]
         installation: Installation,
+        /// Where to write it; must not exist yet
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
         /// What the key is for, shown in listings
@@ -44,6 +45,13 @@ pub async fn command(command: OperatorCommand) -> Result<(), Failure> {
             terminal::say(&link);
         }
         OperatorCommand::Key { installation, out, name } => {
+            // Before a key is made that nobody would ever see.
+            if out.symlink_metadata().is_ok() {
+                return Err(Failure::new(format!(
+                    "{} exists already, and may hold a key in use: name a new file",
+                    out.display()
+                )));
+            }
             let app = open(&installation).await?;
             app.iam.seed_operator().await?;
             let key = app.iam.seed_key(SeededKey::Operator, &name).await?;

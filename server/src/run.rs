@@ -1,17 +1,18 @@
 //! `gpuaasd run`: chosen roles on an external PostgreSQL.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::config::{self, Config};
+use crate::config;
 use crate::health;
 use crate::listen::Listener;
 use crate::process::{Process, ProcessOptions};
 use crate::roles::{self, Role};
-use crate::{Failure, telemetry};
+use crate::{Failure, assemble, telemetry};
 
 #[derive(Args)]
 pub struct RunArguments {
@@ -34,7 +35,13 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
             wanted.push(role);
         }
     }
-    let public = if wanted.contains(&Role::Api) { Some(public_listener(&config).await?) } else { None };
+    config.check_roles(&wanted)?;
+    let public = match &config.public {
+        Some(public) if wanted.contains(&Role::Api) => {
+            Some(Listener::bind(public.listen, config.public_tls()?).await?)
+        }
+        _ => None,
+    };
     let node = match &config.node {
         Some(node) if wanted.contains(&Role::Api) => {
             Some(Listener::bind(node.listen, Some(node.tls()?)).await?)
@@ -53,7 +60,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         keys: Arc::new(config.secret_keys()?),
         tls,
         backstop: false,
-        settings: db::Settings::default(),
+        settings: assemble::settings(HashMap::new())?,
     };
     let mut process = Process::start(options).await?;
     if config.secrets.is_some()
@@ -69,11 +76,6 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         roles::api::start(&mut process, roles::api::Listeners { public: listener, node }, None)?;
     }
     if wanted.contains(&Role::AuditSealer) {
-        if config.secrets.is_none() {
-            return Err(Failure::new(
-                "the role audit-sealer needs the section [secrets]: the log's signing key is kept there",
-            ));
-        }
         roles::audit_sealer::start(&mut process, &config.audit).await?;
     }
     if wanted.contains(&Role::OutboxRelay) {
@@ -88,11 +90,4 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let ended = process.run_until_stopped(health, Duration::from_secs(config.drain_seconds)).await;
     traces.flush().await;
     ended
-}
-
-async fn public_listener(config: &Config) -> Result<Listener, Failure> {
-    let Some(public) = &config.public else {
-        return Err(Failure::new("the role api needs the section [public] with at least `listen`"));
-    };
-    Listener::bind(public.listen, config.public_tls()?).await
 }

@@ -23,7 +23,7 @@ use crate::listen::Listener;
 use crate::process::{Process, ProcessOptions};
 use crate::roles::{self, Role};
 use crate::telemetry::{LogFormat, TelemetryConfig};
-use crate::{Failure, secret_keys, telemetry, terminal};
+use crate::{Failure, assemble, secret_keys, telemetry, terminal};
 
 #[derive(Args)]
 pub struct UpArguments {
@@ -117,6 +117,7 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
             arguments.listen
         )));
     }
+    let settings = assemble::settings(arguments.setting.into_iter().collect())?;
     let data_dir = data_directory(arguments.data_dir)?;
     let lock = DataDirLock::acquire(&data_dir)?;
     crate::backup::refuse_unfinished(&data_dir)?;
@@ -135,7 +136,6 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
     }
     let logins = roles::logins(&Role::ALL);
     database.check(&logins).await?;
-    let settings = db::Settings::with_overrides(arguments.setting.into_iter().collect());
     let keys = secret_keys::of_data_directory(&data_dir, &database).await?;
     let options = ProcessOptions {
         database,

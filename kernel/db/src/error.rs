@@ -80,6 +80,9 @@ pub fn catalogue() -> &'static [&'static ErrorCode] {
 pub enum DbError {
     #[error("no connection to PostgreSQL: {0}")]
     Connect(String),
+    /// PostgreSQL answers, and knows no such login, password or database.
+    #[error("no connection to PostgreSQL: {0}")]
+    NotAdmitted(String),
     #[error("all {waiting} places in the queue for a connection are taken")]
     Overloaded { waiting: usize },
     #[error("no connection became free in time")]
@@ -129,7 +132,9 @@ fn describe(error: &tokio_postgres::Error) -> String {
 impl From<DbError> for Error {
     fn from(error: DbError) -> Self {
         let mapped = match &error {
-            DbError::Connect(_) => DATABASE_UNAVAILABLE.error("the database does not answer"),
+            DbError::Connect(_) | DbError::NotAdmitted(_) => {
+                DATABASE_UNAVAILABLE.error("the database does not answer")
+            }
             DbError::Overloaded { .. } | DbError::QueueTimeout => {
                 OVERLOADED.error("every database connection is in use").with_retry_after_ms(1_000)
             }

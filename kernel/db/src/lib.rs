@@ -46,7 +46,7 @@ pub use nudge::{Listener, Nudges, Topic};
 pub use partition::PartitionedTable;
 pub use pool::{Pool, PoolOptions, Target};
 pub use read::Reader;
-pub use settings::{Setting, SettingInfo, Settings};
+pub use settings::{Setting, SettingFault, SettingInfo, Settings};
 pub use tokio_postgres::Row;
 pub use tokio_postgres::types::ToSql;
 pub use tx::{Db, Recorded, Tx};

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use authz::Scope;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Statement};
 
 use crate::Params;
@@ -39,7 +40,11 @@ impl Target {
         &self,
         hear: impl Fn(AsyncMessage) + Send + 'static,
     ) -> Result<Client, DbError> {
-        let refused = |error: tokio_postgres::Error| DbError::Connect(DbError::from(error).to_string());
+        let refused = |error: tokio_postgres::Error| {
+            let unknown = error.code().is_some_and(|code| NOT_ADMITTED.contains(&code));
+            let words = DbError::from(error).to_string();
+            if unknown { DbError::NotAdmitted(words) } else { DbError::Connect(words) }
+        };
         match &self.tls {
             None => {
                 let (client, connection) = self.config.connect(NoTls).await.map_err(refused)?;
@@ -58,6 +63,12 @@ impl Target {
         }
     }
 }
+
+const NOT_ADMITTED: [&SqlState; 3] = [
+    &SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+    &SqlState::INVALID_PASSWORD,
+    &SqlState::INVALID_CATALOG_NAME,
+];
 
 fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, hear: impl Fn(AsyncMessage) + Send + 'static)
 where

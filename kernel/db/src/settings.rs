@@ -4,7 +4,7 @@
 //! default. Reading is a look-up in a snapshot in memory, so it may happen on every request; the snapshot is renewed
 //! after a nudge and periodically, so a change takes effect everywhere without a restart.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,31 +25,34 @@ pub struct Setting<T: 'static> {
     check: fn(&T) -> bool,
 }
 
-/// A setting by value, for the reference.
-#[derive(Debug, Clone, Serialize)]
+/// A setting by value, for the reference, and for checking what somebody stored under its key.
+#[derive(Clone, Serialize)]
 pub struct SettingInfo {
     pub key: &'static str,
     pub default: Value,
     pub about: &'static str,
+    #[serde(skip)]
+    accepts: Arc<dyn Fn(&Value) -> bool + Send + Sync>,
 }
 
-impl<T: Serialize + DeserializeOwned + Clone> Setting<T> {
+impl<T: Serialize + DeserializeOwned + Clone + Sync> Setting<T> {
     pub const fn new(key: &'static str, default: T, about: &'static str) -> Self {
         Self { key, default, about, check: |_| true }
     }
 
-    /// A stored value that fails the check is ignored in favour of the default.
+    /// A stored value that fails the check is warned of and ignored in favour of the default.
     #[must_use]
     pub const fn checked(mut self, check: fn(&T) -> bool) -> Self {
         self.check = check;
         self
     }
 
-    pub fn info(&self) -> SettingInfo {
+    pub fn info(&'static self) -> SettingInfo {
         SettingInfo {
             key: self.key,
             default: serde_json::to_value(&self.default).unwrap_or(Value::Null),
             about: self.about,
+            accepts: Arc::new(|value| self.parse(value).is_some()),
         }
     }
 
@@ -82,23 +85,79 @@ pub struct Settings {
     snapshot: Arc<std::sync::Mutex<Arc<Snapshot>>>,
     /// Values that win over stored ones in this process: for drills and tests.
     overrides: Arc<HashMap<String, Value>>,
+    /// Every setting there is; none if nobody said, and then nothing is warned of.
+    registered: Arc<HashMap<&'static str, SettingInfo>>,
+    /// What is wrong with the stored values, so that each fault is told once.
+    faults: Arc<std::sync::Mutex<HashSet<SettingFault>>>,
+}
+
+/// A value that is not used, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum SettingFault {
+    #[error("there is no setting {key}")]
+    Unknown { key: String },
+    #[error("{value} is not a value for the setting {key} (default {default}): {about}")]
+    Refused { key: String, value: String, default: String, about: &'static str },
 }
 
 impl Settings {
     /// Settings with some values fixed for this process.
     pub fn with_overrides(overrides: HashMap<String, Value>) -> Self {
-        Self { snapshot: Arc::default(), overrides: Arc::new(overrides) }
+        Self { overrides: Arc::new(overrides), ..Self::default() }
+    }
+
+    /// Settings of a process that knows which ones there are: a fixed value that none of them takes is a fault, a stored
+    /// one is warned of.
+    pub fn registered(
+        registered: Vec<SettingInfo>,
+        overrides: HashMap<String, Value>,
+    ) -> Result<Self, SettingFault> {
+        let registered = Arc::new(registered.into_iter().map(|info| (info.key, info)).collect());
+        let settings = Self { registered, ..Self::with_overrides(overrides) };
+        match settings.overrides.iter().find_map(|(key, value)| settings.fault(key, value)) {
+            Some(fault) => Err(fault),
+            None => Ok(settings),
+        }
+    }
+
+    fn fault(&self, key: &str, value: &Value) -> Option<SettingFault> {
+        let key = key.to_owned();
+        let Some(info) = self.registered.get(key.as_str()) else {
+            return Some(SettingFault::Unknown { key });
+        };
+        let (value_text, default) = (value.to_string(), info.default.to_string());
+        let refused = SettingFault::Refused { key, value: value_text, default, about: info.about };
+        (!(info.accepts)(value)).then_some(refused)
+    }
+
+    /// Tells what is wrong with stored values, each fault once until it is mended.
+    fn warn_of_faults(&self, snapshot: &Snapshot) {
+        if self.registered.is_empty() {
+            return;
+        }
+        let scoped = snapshot.scoped.iter().map(|((_, key), value)| (key, value));
+        let stored = snapshot.platform.iter().chain(scoped);
+        let faults: HashSet<_> = stored.filter_map(|(key, value)| self.fault(key, value)).collect();
+        let mut known = lock(&self.faults);
+        for fault in faults.difference(&known) {
+            tracing::warn!(%fault, "a value in spine.setting is ignored: correct or delete the row");
+        }
+        *known = faults;
     }
 
     /// The platform's value.
-    pub fn get<T: Serialize + DeserializeOwned + Clone>(&self, setting: &Setting<T>) -> T {
+    pub fn get<T: Serialize + DeserializeOwned + Clone + Sync>(&self, setting: &Setting<T>) -> T {
         let fixed = self.overrides.get(setting.key).and_then(|value| setting.parse(value));
         let stored = || lock(&self.snapshot).platform.get(setting.key).and_then(|value| setting.parse(value));
         fixed.or_else(stored).unwrap_or_else(|| setting.default.clone())
     }
 
     /// The value for an organization or project: its own, else the platform's.
-    pub fn get_for<T: Serialize + DeserializeOwned + Clone>(&self, setting: &Setting<T>, scope: Uuid) -> T {
+    pub fn get_for<T: Serialize + DeserializeOwned + Clone + Sync>(
+        &self,
+        setting: &Setting<T>,
+        scope: Uuid,
+    ) -> T {
         let snapshot = Arc::clone(&lock(&self.snapshot));
         match snapshot.scoped.get(&(scope, setting.key.to_owned())).and_then(|value| setting.parse(value)) {
             Some(value) => value,
@@ -118,6 +177,7 @@ impl Settings {
                 snapshot.scoped.insert((scope, key), value);
             }
         }
+        self.warn_of_faults(&snapshot);
         *lock(&self.snapshot) = Arc::new(snapshot);
         Ok(())
     }

@@ -42,7 +42,7 @@ function operationBlock(method, path, operation, schemas) {
     meta("permission") && ["Permission", meta("permission")], meta("audit-action") && ["Audited as", meta("audit-action")],
     meta("cli") && ["Command", `gpuaas ${meta("cli")}`], ["Agents", meta("mcp") ? "offered as a tool" : "not offered"],
   ].filter(Boolean);
-  return el("details", { id: meta("operation") },
+  return el("details", { id: meta("operation"), "data-sought": sought(method, path, operation) },
     el("summary", {}, el("span", { class: "verb" }, method.toUpperCase()), el("code", {}, path), el("span", { class: "soft" }, operation.summary)),
     el("div", {},
       el("p", {}, operation.description ?? ""),
@@ -51,6 +51,17 @@ function operationBlock(method, path, operation, schemas) {
       body ? el("h3", {}, "Body") : null, body ? (body.example ? json(body.example) : null) : null, body ? schemaBlock(body.schema, schemas) : null,
       el("h3", {}, "Reply"), reply?.example ? json(reply.example) : null, reply?.schema ? schemaBlock(reply.schema.contentSchema ?? reply.schema, schemas) : null,
       el("h3", {}, "Statuses"), responseTable(operation.responses)));
+}
+
+// What the filter looks at: where an operation is, what it is called, and who may.
+const sought = (method, path, operation) =>
+  [`${method} ${path}`, operation["x-gpuaas-operation"], operation.summary, operation["x-gpuaas-permission"]].filter(Boolean).join("\n").toLowerCase();
+
+function filter(root, wanted) {
+  for (const block of root.querySelectorAll("details")) block.hidden = !block.dataset.sought.includes(wanted.toLowerCase());
+  for (const group of root.querySelectorAll("section")) group.hidden = !group.querySelector("details:not([hidden])");
+  const nothing = !root.querySelector("section:not([hidden])");
+  document.getElementById("nothing").textContent = nothing ? `No operation has “${wanted}” in its path, name or permission.` : "";
 }
 
 async function main() {
@@ -63,11 +74,9 @@ async function main() {
       groups.get(operation.tags[0])?.append(operationBlock(method, path, operation, document_.components.schemas));
   root.replaceChildren(...groups.values());
   if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.setAttribute("open", "");
-  document.getElementById("filter").addEventListener("input", (event) => {
-    const wanted = event.target.value.toLowerCase();
-    for (const block of root.querySelectorAll("details"))
-      block.hidden = !(block.id + block.querySelector("summary").textContent + block.textContent).toLowerCase().includes(wanted);
-  });
+  const input = document.getElementById("filter");
+  input.addEventListener("input", () => filter(root, input.value.trim()));
+  filter(root, input.value.trim()); // a browser may keep what was typed before a reload
 }
 
 main().catch((error) => { document.getElementById("operations").replaceChildren(el("p", { class: "bad" }, `The document could not be read: ${error}`)); });

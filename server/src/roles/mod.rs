@@ -40,12 +40,42 @@ impl Role {
         }
     }
 
+    /// What it needs of a configuration beside the database, and what for.
+    pub const fn sections(self) -> &'static [(Section, &'static str)] {
+        match self {
+            Self::Api => &[
+                (Section::Public, "set at least `listen`, the address to answer on"),
+                (Section::Secrets, "set `key_file`, the key that protects what tenants store"),
+            ],
+            Self::AuditSealer => {
+                &[(Section::Secrets, "set `key_file`; the log's signing key is protected with it")]
+            }
+            Self::OutboxRelay | Self::PlatformWorker => &[],
+        }
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Api => "api",
             Self::AuditSealer => "audit-sealer",
             Self::OutboxRelay => "outbox-relay",
             Self::PlatformWorker => "platform-worker",
+        }
+    }
+}
+
+/// A section of the configuration that may be left out where no role needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    Public,
+    Secrets,
+}
+
+impl Section {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Secrets => "secrets",
         }
     }
 }

@@ -63,6 +63,13 @@ async fn a_backup_that_was_changed_or_is_not_one_is_refused() {
     assert!(made.status.success(), "{}", text(&made));
     let again = gpuaasd(&["backup"], &[("--data-dir", &data), ("--out", &backup)]);
     assert!(!again.status.success() && text(&again).contains("never overwrites"), "{}", text(&again));
+    // From where the operator stands: a relative directory is one too.
+    let relative = Command::new(binary())
+        .args(["backup", "--data-dir", "data", "--out", "relative"])
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
+    assert!(relative.status.success(), "{}", text(&relative));
     let onto = gpuaasd(&["restore"], &[("--from", &backup), ("--data-dir", &data)]);
     assert!(!onto.status.success() && text(&onto).contains("not empty"), "{}", text(&onto));
     let dump = backup.join("database.dump");

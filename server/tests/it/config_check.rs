@@ -1,5 +1,6 @@
 //! `gpuaasd config check`: what would stop a start, told before it.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -93,5 +94,36 @@ fn the_mode_comes_from_the_environment_too_and_roles_ask_for_their_passwords() {
     assert!(!passed && said.contains("relay.password"), "{said}");
     std::fs::write(at.join("relay.password"), "its own\n").unwrap();
     let (passed, said) = check(at, &strict, &[], &["--role", "outbox-relay"]);
+    assert!(passed, "{said}");
+}
+
+#[test]
+fn roles_ask_for_their_sections_in_check_and_run_alike() {
+    let directory = Scratch::new("config-sections");
+    let at = directory.path();
+    for login in ["app", "sealer", "relay"] {
+        std::fs::write(at.join(format!("{login}.password")), "its own\n").unwrap();
+    }
+    let database = format!("mode = \"development\"\n[database]\nhost = {at:?}\npassword_dir = {at:?}\n");
+    let public = "[public]\nlisten = \"127.0.0.1:0\"\n";
+    let key = at.join("secrets.key");
+    std::fs::write(&key, [7u8; 32]).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let secrets = format!("[secrets]\nkey_file = {key:?}\n");
+    let cases = [
+        ("api", secrets.as_str(), "the role api needs the section [public]"),
+        ("api", public, "the role api needs the section [secrets]"),
+        ("audit-sealer", "", "the role audit-sealer needs the section [secrets]"),
+    ];
+    for (role, sections, words) in cases {
+        let (passed, said) = check(at, &format!("{database}{sections}"), &[], &["--role", role]);
+        assert!(!passed && said.contains(words), "{role}: {said}");
+        let ran =
+            crate::installation::gpuaasd(&["run", "--role", role], &[("--config", &at.join("gpuaas.toml"))]);
+        let said = crate::installation::text(&ran);
+        assert!(!ran.status.success() && said.contains(words), "{role}: {said}");
+    }
+    let whole = format!("{database}{public}{secrets}");
+    let (passed, said) = check(at, &whole, &[], &["--role", "api,outbox-relay,audit-sealer,platform-worker"]);
     assert!(passed, "{said}");
 }

@@ -61,3 +61,12 @@ async fn every_login_of_up_has_its_own_password() {
     }
     assert!(server.child.terminate().await.success());
 }
+
+#[tokio::test]
+async fn a_role_before_db_init_says_what_to_do_first() {
+    let installation = Installation::bare("before-init").await;
+    let config = installation.config("early", "");
+    let refused = gpuaasd(&["run", "--role", "outbox-relay"], &[("--config", &config.file)]);
+    let said = text(&refused);
+    assert!(!refused.status.success() && said.contains("gpuaasd db init"), "{said}");
+}

@@ -82,3 +82,27 @@ async fn what_is_late_is_a_warning_and_a_busy_pool_is_nothing() {
     let gone = internal.get("/internal/readyz").await.expect(503).json();
     assert_eq!(gone["problem"], "the database does not answer");
 }
+
+#[tokio::test]
+async fn a_stored_setting_that_is_ignored_is_warned_of_once() {
+    let installation = Installation::new("stored-setting").await;
+    let admin = installation.superuser().await;
+    let store = async |key: &str, value: &str| {
+        let sql = format!(
+            "INSERT INTO spine.setting (scope_kind, key, value, updated_at) VALUES ('platform', '{key}', '{value}', now())
+             ON CONFLICT (scope_kind, scope_id, key) DO UPDATE SET value = excluded.value"
+        );
+        admin.batch_execute(&sql).await.unwrap();
+    };
+    store("web.page_limit_max", "0").await;
+    // The relay has no domains of its own, and knows their settings all the same.
+    let relay = installation.run("outbox-relay", &installation.config("relay", "")).await;
+    let warned = |words: &str| relay.child.said().matches(words).count();
+    let refused = "0 is not a value for the setting web.page_limit_max";
+    eventually("it tells what it found", async || warned(refused) == 1).await;
+    for key in ["web.mistyped", "web.unheard_of"] {
+        store(key, "1").await;
+        eventually("it tells what was added", async || warned(key) == 1).await;
+    }
+    assert_eq!((warned(refused), warned("web.mistyped")), (1, 1), "each once: {}", relay.child.said());
+}

@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::json;
-use testkit::binary;
+use testkit::{Scratch, binary};
 
 use crate::shared::{gpuaasd, unique};
 
@@ -64,4 +64,17 @@ async fn a_session_cookie_signs_in_but_only_our_own_pages_may_change_things() {
         assert_eq!(refused.code(), "cross_site_request");
     }
     with(Method::POST, "/api/v1/orgs", &[("sec-fetch-site", "same-origin")], Some(&body)).await.expect(201);
+}
+
+#[test]
+fn a_new_operator_key_never_replaces_a_file() {
+    let directory = Scratch::new("key-overwrite");
+    let mine = directory.path().join("mine");
+    std::fs::write(&mine, "in use").unwrap();
+    let data = std::path::Path::new(gpuaasd().ready["operator_key_file"].as_str().unwrap()).parent().unwrap();
+    let refused =
+        crate::installation::gpuaasd(&["operator", "key"], &[("--data-dir", data), ("--out", &mine)]);
+    let said = crate::installation::text(&refused);
+    assert!(!refused.status.success() && said.contains("exists already"), "{said}");
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "in use");
 }

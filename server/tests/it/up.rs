@@ -100,3 +100,17 @@ fn a_directory_that_cannot_be_written_is_named() {
     let refused = said(&up(Path::new("/proc/gpuaas"), &["--listen", "127.0.0.1:0"]));
     assert!(refused.contains("/proc/gpuaas"), "{refused}");
 }
+
+#[test]
+fn a_setting_that_would_be_ignored_is_refused() {
+    let directory = Scratch::new("bad-setting");
+    for (setting, reason) in [
+        ("web.page_limit_maxx=100", "there is no setting web.page_limit_maxx"),
+        ("web.page_limit_max=0", "0 is not a value for the setting web.page_limit_max"),
+        ("web.page_limit_max=many", "\"many\" is not a value for the setting web.page_limit_max"),
+    ] {
+        let flags = ["--listen", "127.0.0.1:0", "--setting", setting];
+        let refused = said(&up(&directory.path().join("data"), &flags));
+        assert!(refused.contains(reason), "{setting}: {refused}");
+    }
+}
