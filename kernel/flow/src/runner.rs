@@ -228,10 +228,15 @@ impl<M: Machine> Inner<M> {
         let mut work = std::pin::pin!(self.machine.perform(&flow.context, &flow.data, effect, &flow.fence));
         let rhythm = LEASE_SECONDS.seconds(&self.settings) / 3; // fixed: two renewals may fail before the lease ends
         loop {
+            // Beside the work, not between: a change of its own may hold the flow's row until it commits.
+            let renewal = async {
+                tokio::time::sleep(rhythm).await;
+                self.renew(flow).await
+            };
             tokio::select! {
                 biased;
                 done = &mut work => return done,
-                () = tokio::time::sleep(rhythm) => match self.renew(flow).await {
+                renewed = renewal => match renewed {
                     Ok(rows) => Fence::<M::State>::must_hold(&rows)?,
                     Err(error) => tracing::warn!(%error, "the lease could not be renewed, will try again"),
                 },
