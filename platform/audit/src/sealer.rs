@@ -187,7 +187,8 @@ impl Sealer {
                 batch.write(tx, now).await?;
                 if let Signers::Handover { new, .. } = signers {
                     let (size, key) = (store::signed(batch.frontier.size()), new.verifier().to_string());
-                    tx.query(store::KEY_PUBLISH, &[&size, &key, &now]).await?;
+                    let published = tx.query_opt(store::KEY_PUBLISH, &[&size, &key, &now]).await?;
+                    published.ok_or(SealError::Overtaken)?;
                     tracing::info!(size, key, "the audit log has a new key");
                 }
                 Ok(Some(batch))
@@ -284,7 +285,10 @@ async fn take<'k>(
     let known: Option<&str> = row.get(7);
     let signers = Signers::of(keys, known)?;
     if known.is_none() {
-        tx.query(store::KEY_PUBLISH, &[&size, &keys.current.verifier().to_string(), &now]).await?;
+        // The edge may be older than the lock: it was read by the statement that asked for it.
+        let key = keys.current.verifier().to_string();
+        let published = tx.query_opt(store::KEY_PUBLISH, &[&size, &key, &now]).await?;
+        published.ok_or(SealError::Overtaken)?;
     }
     let edge = Edge {
         size: store::unsigned(size),

@@ -72,8 +72,10 @@ WITH mark AS (
 )
 SELECT size FROM mark";
 
-pub const KEY_PUBLISH: &str =
-    "INSERT INTO audit.signing_key (from_size, verifier_key, at) VALUES ($1, $2, $3)";
+/// Gives no row if a key is known from there already: another sealer was first.
+pub const KEY_PUBLISH: &str = "
+INSERT INTO audit.signing_key (from_size, verifier_key, at) VALUES ($1, $2, $3)
+ON CONFLICT (from_size) DO NOTHING RETURNING from_size";
 
 /// A PostgreSQL with another identity and the same transaction ids going on, as pg_upgrade leaves it: every entry up
 /// to the mark is sealed, and the counter is beyond the mark. Only then do old and new ids sort as they should.
