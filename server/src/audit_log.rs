@@ -24,10 +24,26 @@ use crate::{Failure, terminal};
 #[derive(Subcommand)]
 pub enum AuditCommand {
     /// Write the sealed log to a new directory, while the server runs
+    ///
+    /// Anyone can then check it with `gpuaasd audit verify`, without us. That it was taken out is an entry of the log too.
+    #[command(
+        after_help = "Examples:\n  gpuaasd audit export --out my-export\n  gpuaasd audit export --config gpuaas.toml --out my-export"
+    )]
     Export(ExportArguments),
     /// Check an export, without any server; fails and names the first bad entry if there is one
+    ///
+    /// With a key and a checkpoint that were kept elsewhere, nobody can have rewritten the log unseen. Without them it is
+    /// only compared with itself.
+    #[command(
+        after_help = "Examples:\n  gpuaasd audit verify my-export\n  gpuaasd audit verify my-export --key audit.vkey --checkpoint last-month/checkpoint"
+    )]
     Verify(VerifyArguments),
     /// Give the log a new signing key, which the old one hands over to; nothing stops meanwhile
+    ///
+    /// Do it when the key may have been seen, or by the calendar. Interrupted, it is finished by running it again.
+    #[command(
+        after_help = "Examples:\n  gpuaasd audit rotate-key\n  gpuaasd audit rotate-key --config gpuaas.toml"
+    )]
     RotateKey(RotateArguments),
 }
 

@@ -101,6 +101,8 @@ fn default_connections() -> usize {
 #[serde(deny_unknown_fields)]
 pub struct PublicConfig {
     pub listen: SocketAddr,
+    /// Where people reach it, as they type it into a browser: `https://cloud.example`. Without it, `listen`.
+    pub url: Option<String>,
     /// Certificate chain, PEM.
     pub tls_certificate: Option<PathBuf>,
     /// Private key, PEM.
@@ -254,6 +256,30 @@ impl Config {
         trust(path).map(Some)
     }
 
+    /// Where people reach the API and its pages: as the file says, else the listener itself.
+    pub fn public_url(&self) -> Result<String, Failure> {
+        let Some(public) = &self.public else {
+            return Err(Failure::new(
+                "the configuration has no section [public], so where people reach the server is not known: name it with --url",
+            ));
+        };
+        match &public.url {
+            Some(url) if is_web_address(url) => Ok(url.clone()),
+            Some(url) => Err(Failure::new(format!(
+                "public.url is {url:?}, which no browser can open: it begins with https:// (or http://) and names a host"
+            ))),
+            None if public.listen.ip().is_unspecified() => Err(Failure::new(format!(
+                "public.listen is {}, every address of this machine and none that a browser can open. Set public.url to the \
+                 one people use, e.g. \"https://cloud.example\", or name it with --url",
+                public.listen
+            ))),
+            None => {
+                let scheme = if public.tls_key.is_some() { "https" } else { "http" };
+                Ok(format!("{scheme}://{}", public.listen))
+            }
+        }
+    }
+
     /// How to reach NATS, if it is wanted.
     pub fn nats(&self) -> Result<Option<relay::NatsTarget>, Failure> {
         self.nats.as_ref().map(|nats| nats.target(self.mode)).transpose()
@@ -264,6 +290,12 @@ impl Config {
 fn trust(path: &Path) -> Result<rustls::ClientConfig, Failure> {
     let roots = crate::listen::roots(path)?;
     Ok(rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Something a browser can open, as far as one can tell without trying.
+fn is_web_address(url: &str) -> bool {
+    let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    host.is_some_and(|host| host.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '['))
 }
 
 fn secret_from_file(path: &Path) -> Result<Secret, Failure> {
@@ -314,8 +346,15 @@ fn override_value(table: &mut toml::Table, section: &str, key: &str, text: Strin
 #[derive(Subcommand)]
 pub enum ConfigCommand {
     /// Print every key with its meaning, as JSON Schema
+    #[command(after_help = "Examples:\n  gpuaasd config reference\n  gpuaasd config reference | less")]
     Reference,
     /// Check a file without starting anything
+    ///
+    /// Looks for unknown keys, for certificates that are missing, expired or do not fit their key, and, with --role, for
+    /// the sections and passwords that those roles need.
+    #[command(
+        after_help = "Examples:\n  gpuaasd config check --config gpuaas.toml\n  gpuaasd config check --config gpuaas.toml --role api,outbox-relay"
+    )]
     Check {
         /// Configuration file to check; `gpuaasd config reference` explains every key
         #[arg(long, value_name = "FILE")]
@@ -335,6 +374,9 @@ pub fn command(command: ConfigCommand) -> Result<(), Failure> {
         ConfigCommand::Check { config, role } => {
             let loaded = load(&config)?;
             loaded.check_roles(&role)?;
+            if loaded.public.as_ref().is_some_and(|public| public.url.is_some()) {
+                loaded.public_url()?;
+            }
             loaded.nats()?;
             loaded.telemetry.check()?;
             let notes = loaded.check_certificates(SystemClock.now())?;

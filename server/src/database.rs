@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
-use db::{DbError, Login, Pool, PoolOptions, Target, login, migrate};
+use db::{DbError, Login, Pool, PoolOptions, Target, TlsFault, login, migrate};
 
 use crate::passwords::Passwords;
 use crate::{Failure, assemble, terminal};
@@ -118,18 +118,53 @@ impl Database {
     }
 }
 
+/// What the person who runs an installation can do about PostgreSQL's TLS.
+pub fn tls_remedy(fault: &TlsFault) -> &'static str {
+    match fault {
+        TlsFault::NotOffered => {
+            "Turn TLS on there (`ssl = on` in postgresql.conf), or leave database.tls_ca out where plaintext is allowed"
+        }
+        TlsFault::UnknownAuthority => {
+            "Put the certificate of the authority that signed it into the file that database.tls_ca names. If that file is \
+             right, somebody else may be answering: look before you trust"
+        }
+        TlsFault::AnotherName => {
+            "Set database.host to a name that is in the certificate, or give PostgreSQL a certificate with this name \
+             (as subjectAltName)"
+        }
+        TlsFault::Expired => "Renew it on PostgreSQL's side, and see that this machine's clock is right",
+        TlsFault::NotYetValid => "See that the clocks of both machines are right",
+        TlsFault::AuthorityItself => {
+            "Let the authority sign a certificate for PostgreSQL (with CA:FALSE), and set database.tls_ca to the authority's"
+        }
+        TlsFault::Other(_) => {
+            "PostgreSQL's log has its side of it; database.tls_ca is the authority we trust"
+        }
+    }
+}
+
 #[derive(Subcommand)]
 pub enum DbCommand {
     /// Make the logins and the database, then apply all migrations
+    ///
+    /// The first step of a new installation. May be repeated: it makes what is missing, and gives each login the password
+    /// that is in its file.
+    #[command(
+        after_help = "Example, with the URL in the environment so that others on this machine do not see it:\n  \
+                            GPUAAS_ADMIN_URL=postgresql://admin@db.example/postgres gpuaasd db init --config gpuaas.toml"
+    )]
     Init {
         /// Configuration file; `gpuaasd config reference` explains every key
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
         /// A PostgreSQL URL of a user that may create roles and databases
-        #[arg(long, env = "GPUAAS_ADMIN_URL", hide_env_values = true)]
+        #[arg(long, env = "GPUAAS_ADMIN_URL", hide_env_values = true, value_name = "URL")]
         admin_url: String,
     },
     /// Apply this version's migrations; safe while the previous version runs
+    ///
+    /// The second step of an upgrade, after the backup and before the new version starts.
+    #[command(after_help = "Example:\n  gpuaasd db migrate --config gpuaas.toml")]
     Migrate {
         /// Configuration file; `gpuaasd config reference` explains every key
         #[arg(long, value_name = "FILE")]

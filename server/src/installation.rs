@@ -16,8 +16,8 @@ use crate::{Failure, up};
 
 #[derive(Args)]
 pub struct Installation {
-    /// The data directory of a running `gpuaasd up`
-    #[arg(long, conflicts_with = "config")]
+    /// The data directory of a running `gpuaasd up` [default: /var/lib/gpuaas for root, else ~/.local/share/gpuaas]
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
     data_dir: Option<PathBuf>,
     /// The PostgreSQL that `up` was told to use instead of a private one
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL", conflicts_with = "config")]
@@ -53,6 +53,14 @@ impl Installation {
         let data_dir = data_directory(self.data_dir.clone())?;
         let file = data_dir.join("secrets.key");
         Ok(Keyring::from_file(&file, MissingKey::Refuse, Arc::new(SystemEntropy))?)
+    }
+
+    /// Where people reach the server with a browser.
+    pub fn url(&self) -> Result<String, Failure> {
+        if let Some(file) = &self.config {
+            return config::load(file)?.public_url();
+        }
+        up::url(&data_directory(self.data_dir.clone())?)
     }
 
     /// The audit log's second place, if it has one.

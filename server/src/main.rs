@@ -34,6 +34,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use db::DbError;
 
 /// GPUaaS: a GPU cloud you can run yourself.
 #[derive(Parser)]
@@ -53,17 +54,40 @@ const LONG_ABOUT: &str = "GPUaaS: a GPU cloud you can run yourself.
 #[derive(Subcommand)]
 enum Command {
     /// Start everything on this machine, ready in seconds, nothing to configure
+    ///
+    /// All that matters is in the data directory: stop it, start it again, and everything is there. It prints a link to sign
+    /// in with and commands worth trying.
+    #[command(
+        after_help = "Examples:\n  gpuaasd up\n  gpuaasd up --listen 127.0.0.1:9080 --data-dir ./try --ready-file ready.json"
+    )]
     Up(up::UpArguments),
     /// Run roles of a larger installation
+    ///
+    /// Each role may run on any number of machines; every role must run on at least one. Prepare the database once with
+    /// `gpuaasd db init`.
+    #[command(
+        after_help = "Examples:\n  gpuaasd run --role api,outbox-relay,audit-sealer,platform-worker --config gpuaas.toml\n  gpuaasd run --role api --config gpuaas.toml"
+    )]
     Run(run::RunArguments),
     /// Hand out sign-in links and keys of the platform's operator
     #[command(subcommand)]
     Operator(operator::OperatorCommand),
     /// Copy everything into a directory while the server runs
+    ///
+    /// Consistent as of one moment, and checked before it is called done. The backup of an `up` holds its keys: keep it as
+    /// you keep a key. That of a larger installation holds none: keep its secrets.key elsewhere.
+    #[command(
+        after_help = "Examples:\n  gpuaasd backup --out /mnt/backups/monday\n  gpuaasd backup --config gpuaas.toml --out /mnt/backups/monday"
+    )]
     Backup(backup::BackupArguments),
-    /// Bring a backup back, onto an empty data directory
+    /// Bring a backup back, into an empty data directory or onto a PostgreSQL of yours
+    ///
+    /// Never overwrites anything. Says what was lost, and how long it took.
+    #[command(
+        after_help = "Examples:\n  gpuaasd restore --from /mnt/backups/monday --data-dir /var/lib/gpuaas\n  GPUAAS_ADMIN_URL=postgresql://admin@db.example/postgres gpuaasd restore --from /mnt/backups/monday --config gpuaas.toml"
+    )]
     Restore(backup::RestoreArguments),
-    /// Prepare a database: logins, schema, migrations
+    /// Prepare a database for `gpuaasd run`: logins, schema, migrations
     #[command(subcommand)]
     Db(database::DbCommand),
     /// Take the audit log out, or check one that was taken out
@@ -139,6 +163,15 @@ impl From<types::Error> for Failure {
     }
 }
 
+impl From<DbError> for Failure {
+    fn from(error: DbError) -> Self {
+        match &error {
+            DbError::Tls(fault) => Self(format!("{error}. {}", database::tls_remedy(fault))),
+            _ => Self(error.to_string()),
+        }
+    }
+}
+
 macro_rules! failure_from {
     ($($type:ty),*) => {
         $(impl From<$type> for Failure {
@@ -149,7 +182,6 @@ macro_rules! failure_from {
     };
 }
 failure_from!(
-    db::DbError,
     db::migrate::MigrateError,
     postgres_server::PostgresError,
     relay::RelayError,

@@ -16,14 +16,24 @@ use crate::{Failure, terminal};
 #[derive(Subcommand)]
 pub enum OperatorCommand {
     /// Make a new one-time sign-in link for the platform's operator
+    ///
+    /// Open it in a browser. It works once and not for long; whoever has it is the operator, so hand it to nobody else.
+    #[command(
+        after_help = "Examples:\n  gpuaasd operator sign-in-link\n  gpuaasd operator sign-in-link --config gpuaas.toml"
+    )]
     SignInLink {
         #[command(flatten)]
         installation: Installation,
-        /// Where the server answers, as the browser reaches it
-        #[arg(long, default_value = "http://127.0.0.1:8080")]
-        url: String,
+        /// Where the browser reaches the server [default: where `up` answers, or the configuration's public.url]
+        #[arg(long)]
+        url: Option<String>,
     },
     /// Make a new API key of the platform's operator and write it to a file only you can read
+    ///
+    /// Programs send it as `Authorization: Bearer KEY`. It is shown nowhere else and cannot be read again.
+    #[command(
+        after_help = "Examples:\n  gpuaasd operator key --out operator.key\n  gpuaasd operator key --config gpuaas.toml --out backup-job.key --name backup-job"
+    )]
     Key {
         #[command(flatten)]
         installation: Installation,
@@ -39,6 +49,8 @@ pub enum OperatorCommand {
 pub async fn command(command: OperatorCommand) -> Result<(), Failure> {
     match command {
         OperatorCommand::SignInLink { installation, url } => {
+            // Before a code is made that nobody would ever see.
+            let url = url.map_or_else(|| installation.url(), Ok)?;
             let app = open(&installation).await?;
             let operator = app.iam.seed_operator().await?;
             let link = app.iam.sign_in_link(operator, url.trim_end_matches('/')).await?;

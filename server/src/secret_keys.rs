@@ -15,6 +15,9 @@ use crate::{Failure, config, process, terminal};
 #[derive(Subcommand)]
 pub enum SecretsCommand {
     /// Protect every secret with the new key, so that the older one can go
+    ///
+    /// For `gpuaasd run`; `up` does it by itself when it starts with a new key. Nothing stops meanwhile.
+    #[command(after_help = "Example:\n  gpuaasd secrets rewrap --config gpuaas.toml")]
     Rewrap {
         /// The configuration; secrets.key_file is the new key, and the one before lies beside it with the ending .old
         #[arg(long, value_name = "FILE")]

@@ -8,6 +8,8 @@ mod schema;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use clap::{CommandFactory as _, Parser as _};
+
 use crate::{contracts, error_pages};
 
 fn root() -> &'static Path {
@@ -22,6 +24,39 @@ fn the_contracts_are_what_the_code_says() {
             kept == text,
             "contracts/{name} has drifted from the code: run `make contracts` and review the difference"
         );
+    }
+}
+
+/// The commands people type, not those that only hold others.
+fn commands(command: &clap::Command) -> Vec<clap::Command> {
+    let inner: Vec<_> = command.get_subcommands().filter(|inner| !inner.is_hide_set()).collect();
+    match inner.is_empty() {
+        true => vec![command.clone()],
+        false => inner.into_iter().flat_map(commands).collect(),
+    }
+}
+
+#[test]
+fn every_command_explains_itself_with_examples_that_work() {
+    let all = commands(&crate::Arguments::command());
+    assert!(all.len() > 10, "commands are missing here");
+    for mut command in all {
+        let help = command.render_long_help().to_string();
+        let examples: Vec<&str> =
+            help.lines().filter_map(|line| line.split_once("gpuaasd ")).map(|(_, rest)| rest).collect();
+        let examples = examples.iter().filter(|text| text.split(' ').any(|word| word == command.get_name()));
+        let mut shown = 0;
+        for example in examples.filter(|text| !text.contains('`')) {
+            let words = example.split('|').next().unwrap().split_whitespace();
+            let read = crate::Arguments::try_parse_from(std::iter::once("gpuaasd").chain(words));
+            let missing_url = |error: &clap::Error| error.to_string().contains("--admin-url");
+            assert!(read.as_ref().err().is_none_or(missing_url), "{example}: {}", read.err().unwrap());
+            shown += 1;
+        }
+        assert!(shown > 0, "no example in:\n{help}");
+        for argument in command.get_arguments() {
+            assert!(argument.get_help().is_some(), "{} is not explained in:\n{help}", argument.get_id());
+        }
     }
 }
 

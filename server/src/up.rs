@@ -27,14 +27,14 @@ use crate::{Failure, assemble, secret_keys, telemetry, terminal};
 
 #[derive(Args)]
 pub struct UpArguments {
-    /// Where the API and the console answer; loopback only, because it is plaintext
-    #[arg(long, default_value = "127.0.0.1:8080")]
+    /// Where the API and its pages answer; loopback only, because it is plaintext
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     listen: SocketAddr,
     /// Where nodes connect, with mutual TLS
-    #[arg(long, default_value = "127.0.0.1:8443")]
+    #[arg(long, default_value = "127.0.0.1:8443", value_name = "ADDRESS")]
     node_listen: SocketAddr,
     /// Where everything is kept [default: /var/lib/gpuaas for root, else ~/.local/share/gpuaas]
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Write addresses and key files here as JSON once everything is ready
     #[arg(long, value_name = "FILE")]
@@ -48,6 +48,7 @@ pub struct UpArguments {
     /// Send the audit log's checkpoints to this witness, by POST
     #[arg(long, value_name = "URL")]
     audit_witness: Option<String>,
+    /// How log lines look, on standard error
     #[arg(long, value_enum, default_value = "human")]
     log_format: LogFormat,
     /// Fix a setting for this process, e.g. web.page_limit_max=100; may be given several times
@@ -104,6 +105,21 @@ fn audit_config(data_dir: &Path, witness_url: Option<String>) -> AuditConfig {
 /// Where the audit log's copy lies.
 pub fn replica(data_dir: &Path) -> BlobConfig {
     BlobConfig::directory(data_dir.join("audit-replica"))
+}
+
+/// In the data directory: where this installation answers, for commands that tell people.
+const URL_FILE: &str = "url";
+
+/// Where the `up` that runs on this data directory answers.
+pub fn url(data_dir: &Path) -> Result<String, Failure> {
+    let file = data_dir.join(URL_FILE);
+    let text = std::fs::read_to_string(&file).map_err(|error| {
+        Failure::new(format!(
+            "where the server answers is not known: {}: {error}. Start `gpuaasd up`, which writes it, or name it with --url",
+            file.display()
+        ))
+    })?;
+    Ok(text.trim().to_owned())
 }
 
 pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
@@ -175,6 +191,8 @@ pub async fn up(arguments: UpArguments) -> Result<(), Failure> {
         version: crate::VERSION,
         pid: std::process::id(),
     };
+    std::fs::write(data_dir.join(URL_FILE), format!("{}\n", ready.url))
+        .map_err(|error| Failure::new(format!("{}: {error}", data_dir.join(URL_FILE).display())))?;
     if let Some(path) = &arguments.ready_file {
         let text = serde_json::to_string_pretty(&ready).map_err(|error| Failure::new(error.to_string()))?;
         write_private(path, &text)?;

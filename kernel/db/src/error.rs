@@ -3,6 +3,8 @@
 use tokio_postgres::error::SqlState;
 use types::{Error, ErrorCode, ErrorKind};
 
+use crate::tls::TlsFault;
+
 pub static DATABASE_UNAVAILABLE: ErrorCode = ErrorCode::new(
     "database_unavailable",
     ErrorKind::Unavailable,
@@ -83,6 +85,8 @@ pub enum DbError {
     /// PostgreSQL answers, and knows no such login, password or database.
     #[error("no connection to PostgreSQL: {0}")]
     NotAdmitted(String),
+    #[error("PostgreSQL answers, and no encrypted connection to it can be made: {0}")]
+    Tls(TlsFault),
     #[error("all {waiting} places in the queue for a connection are taken")]
     Overloaded { waiting: usize },
     #[error("no connection became free in time")]
@@ -132,7 +136,7 @@ fn describe(error: &tokio_postgres::Error) -> String {
 impl From<DbError> for Error {
     fn from(error: DbError) -> Self {
         let mapped = match &error {
-            DbError::Connect(_) | DbError::NotAdmitted(_) => {
+            DbError::Connect(_) | DbError::NotAdmitted(_) | DbError::Tls(_) => {
                 DATABASE_UNAVAILABLE.error("the database does not answer")
             }
             DbError::Overloaded { .. } | DbError::QueueTimeout => {

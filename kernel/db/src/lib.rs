@@ -29,6 +29,7 @@ mod read;
 mod record;
 pub mod restore;
 pub mod settings;
+mod tls;
 mod transaction;
 mod tx;
 
@@ -47,6 +48,7 @@ pub use partition::PartitionedTable;
 pub use pool::{Pool, PoolOptions, Target};
 pub use read::Reader;
 pub use settings::{Setting, SettingFault, SettingInfo, Settings};
+pub use tls::TlsFault;
 pub use tokio_postgres::Row;
 pub use tokio_postgres::types::ToSql;
 pub use tx::{Db, Recorded, Tx};

@@ -16,6 +16,7 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Statement};
 
 use crate::Params;
 use crate::error::DbError;
+use crate::tls::TlsFault;
 
 /// Where PostgreSQL is and how to speak to it.
 #[derive(Clone)]
@@ -41,6 +42,9 @@ impl Target {
         hear: impl Fn(AsyncMessage) + Send + 'static,
     ) -> Result<Client, DbError> {
         let refused = |error: tokio_postgres::Error| {
+            if let Some(fault) = TlsFault::of(&error) {
+                return DbError::Tls(fault);
+            }
             let unknown = error.code().is_some_and(|code| NOT_ADMITTED.contains(&code));
             let words = DbError::from(error).to_string();
             if unknown { DbError::NotAdmitted(words) } else { DbError::Connect(words) }

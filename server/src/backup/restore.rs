@@ -26,8 +26,8 @@ pub struct RestoreArguments {
     /// The backup's directory
     #[arg(long, value_name = "DIR")]
     from: PathBuf,
-    /// The data directory to make; must be empty
-    #[arg(long)]
+    /// The data directory to make; must be empty. Has no default, so that nothing is restored into it by accident
+    #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// The configuration of a larger installation, whose PostgreSQL has no such database yet
     #[arg(long, value_name = "FILE", requires = "admin_url")]

@@ -5,6 +5,7 @@ mod audit;
 mod backup;
 mod bad_input;
 mod config_check;
+mod database_tls;
 mod disk;
 mod events;
 mod installation;

@@ -1,19 +1,13 @@
 //! Backups of and restores onto a PostgreSQL that somebody else runs.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
 use serde_json::json;
 use testkit::{Gpuaasd, HttpClient, Scratch, eventually, free_port};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio_postgres::config::Host;
-use tokio_rustls::TlsAcceptor;
 
+use crate::database_tls::{authority, tls_in_front};
 use crate::installation::{Installation, gpuaasd, text};
 
 /// Databases, logins and their passwords: what a refused restore must leave as it was.
@@ -128,54 +122,6 @@ async fn every_key_of_a_data_directory_comes_along_with_its_mode() {
     }
     assert_eq!(mode(&backup), 0o700);
     assert_eq!(mode(&backup.join("keys/node-tls")), 0o700);
-}
-
-/// An authority, and a certificate for `localhost` that it signed.
-struct Authority {
-    ca_pem: String,
-    server: Arc<rustls::ServerConfig>,
-}
-
-fn authority(name: &str) -> Authority {
-    let ca_key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    // OpenSSL takes a certificate that is named like its issuer for its own.
-    params.distinguished_name.push(DnType::CommonName, name);
-    let ca = params.self_signed(&ca_key).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let leaf = CertificateParams::new(vec!["localhost".to_owned()])
-        .unwrap()
-        .signed_by(&key, &Issuer::new(params, &ca_key))
-        .unwrap();
-    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let server = rustls::ServerConfig::builder().with_no_client_auth();
-    let server = server.with_single_cert(vec![leaf.der().clone()], key).unwrap();
-    Authority { ca_pem: ca.pem(), server: Arc::new(server) }
-}
-
-/// PostgreSQL's TLS in front of a socket. The first `honest` connections meet the right certificate, later ones another.
-async fn tls_in_front(socket: PathBuf, right: &Authority, wrong: &Authority, honest: usize) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let (right, wrong) = (Arc::clone(&right.server), Arc::clone(&wrong.server));
-    let seen = AtomicUsize::new(0);
-    tokio::spawn(async move {
-        while let Ok((client, _)) = listener.accept().await {
-            let config = if seen.fetch_add(1, Ordering::SeqCst) < honest { &right } else { &wrong };
-            tokio::spawn(carry(client, socket.clone(), TlsAcceptor::from(Arc::clone(config))));
-        }
-    });
-    port
-}
-
-async fn carry(mut client: TcpStream, socket: PathBuf, tls: TlsAcceptor) -> std::io::Result<()> {
-    let mut request = [0u8; 8];
-    client.read_exact(&mut request).await?;
-    client.write_all(b"S").await?;
-    let mut client = tls.accept(client).await?;
-    let mut server = UnixStream::connect(socket).await?;
-    tokio::io::copy_bidirectional(&mut client, &mut server).await.map(drop)
 }
 
 /// Somebody between us and the server who lets our own connection pass and takes pg_dump's, password and all.

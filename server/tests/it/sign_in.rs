@@ -4,10 +4,15 @@ use http::Method;
 use serde_json::json;
 use testkit::{Scratch, binary};
 
+use crate::installation::Installation;
 use crate::shared::{gpuaasd, unique};
 
 /// A fresh code, made the way the machine's owner makes one.
 fn code() -> String {
+    link().split_once('#').expect("the code is after the #").1.to_owned()
+}
+
+fn link() -> String {
     let data = std::path::Path::new(gpuaasd().ready["operator_key_file"].as_str().unwrap()).parent().unwrap();
     let made = std::process::Command::new(binary())
         .args(["operator", "sign-in-link", "--data-dir"])
@@ -15,8 +20,46 @@ fn code() -> String {
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let link = String::from_utf8(made.stdout).unwrap();
-    link.trim().split_once('#').expect("the code is after the #").1.to_owned()
+    String::from_utf8(made.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_link_leads_to_where_up_answers() {
+    let (url, link) = (gpuaasd().ready["url"].as_str().unwrap(), link());
+    assert!(link.starts_with(&format!("{url}/sign-in#")), "{link} is not at {url}");
+}
+
+#[tokio::test]
+async fn a_link_of_a_larger_installation_leads_to_where_people_reach_it() {
+    let installation = Installation::new("sign-in-address").await;
+    let cases = [
+        ("[public]\nlisten = \"127.0.0.1:8088\"", "", Ok("http://127.0.0.1:8088/sign-in#")),
+        ("[public]\nlisten = \"192.0.2.1:443\"\ntls_key = \"k\"", "", Ok("https://192.0.2.1:443/sign-in#")),
+        (
+            "[public]\nlisten = \"0.0.0.0:443\"\nurl = \"https://cloud.example/\"",
+            "",
+            Ok("https://cloud.example/sign-in#"),
+        ),
+        ("[public]\nlisten = \"0.0.0.0:443\"", "", Err("Set public.url")),
+        ("[public]\nlisten = \"0.0.0.0:443\"\nurl = \"cloud.example\"", "", Err("public.url")),
+        ("", "", Err("--url")),
+        ("", "https://named.example", Ok("https://named.example/sign-in#")),
+    ];
+    for (section, named, expected) in cases {
+        let config = installation.config("address", section);
+        let mut arguments = vec!["operator", "sign-in-link"];
+        if !named.is_empty() {
+            arguments.extend(["--url", named]);
+        }
+        let made = crate::installation::gpuaasd(&arguments, &[("--config", &config.file)]);
+        let said = crate::installation::text(&made);
+        match expected {
+            Ok(begin) => {
+                assert!(made.status.success() && said.starts_with(begin), "{section} {named}: {said}")
+            }
+            Err(words) => assert!(!made.status.success() && said.contains(words), "{section}: {said}"),
+        }
+    }
 }
 
 #[tokio::test]
