@@ -26,7 +26,8 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 /// `/api`, `/api/v1/openapi.json`, `/errors`, `/errors/{code}` and their assets.
 pub fn pages(openapi: &Value, errors: &'static [ErrorPage], codes: &[&'static ErrorCode]) -> Router {
     let document = Arc::new(serde_json::to_string(openapi).unwrap_or_default());
-    let list = Arc::new(shell("Errors", &error_list(codes)));
+    let codes: Arc<[&ErrorCode]> = codes.into();
+    let list = Arc::new(shell("Errors", &error_list(&codes)));
     Router::new()
         .route("/api", get(async || page(include_str!("../assets/api.html"))))
         .route("/assets/api.js", get(async || asset("text/javascript", include_str!("../assets/api.js"))))
@@ -38,7 +39,7 @@ pub fn pages(openapi: &Value, errors: &'static [ErrorPage], codes: &[&'static Er
             }),
         )
         .route("/errors", get(async move || page(list.as_str())))
-        .route("/errors/{code}", get(async move |Path(code): Path<String>| error_page(errors, &code)))
+        .route("/errors/{code}", get(async move |Path(code): Path<String>| error_page(errors, &codes, &code)))
 }
 
 /// An HTML page with the strict policy every page has.
@@ -65,8 +66,9 @@ pub fn asset(content_type: &'static str, text: &'static str) -> crate::Response 
     (headers, text).into_response()
 }
 
-fn error_page(errors: &[ErrorPage], code: &str) -> crate::Response {
-    let Some(found) = errors.iter().find(|page| page.code == code) else {
+fn error_page(errors: &[ErrorPage], codes: &[&ErrorCode], code: &str) -> crate::Response {
+    let page_of = errors.iter().find(|page| page.code == code);
+    let Some((found, known)) = page_of.zip(codes.iter().find(|known| known.code == code)) else {
         let body = shell(
             "No such error code",
             "<h1>No such error code</h1><p>See <a href=\"/errors\">all of them</a>.</p>",
@@ -75,7 +77,9 @@ fn error_page(errors: &[ErrorPage], code: &str) -> crate::Response {
     };
     let mut html = String::new();
     pulldown_cmark::html::push_html(&mut html, pulldown_cmark::Parser::new(found.markdown));
-    page(shell(found.code, &html))
+    // Under the heading, which is the code: what a caller sees of it.
+    let seen = format!("</h1><p class=\"soft\">{} · {}</p>", status_of(known), known.title);
+    page(shell(found.code, &html.replacen("</h1>", &seen, 1)))
 }
 
 /// Every code with its meaning, by name. The texts are our own and hold no HTML.

@@ -159,8 +159,10 @@ async fn every_error_code_has_a_page_at_its_address() {
     let problem = anonymous.get("/api/v1/orgs").await.expect(401);
     assert_eq!(problem.headers["content-type"], "application/problem+json");
     let address = problem.json()["type"].as_str().unwrap().to_owned();
-    let page = anonymous.get(&address).await.expect(200);
-    assert!(page.text().contains("What to do."));
+    let page = anonymous.get(&address).await.expect(200).text();
+    for part in ["What to do.", "401 Unauthorized", problem.json()["title"].as_str().unwrap()] {
+        assert!(page.contains(part), "{part} is not on the page: {page}");
+    }
     anonymous.get("/errors/no_such_code").await.expect(404);
     let list = anonymous.get("/errors").await.expect(200).text();
     let catalogue: Vec<serde_json::Value> =
