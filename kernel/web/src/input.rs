@@ -11,6 +11,9 @@ use types::{Error, ErrorCode, ErrorKind, Result};
 
 use crate::operation::{Call, Nothing};
 
+#[cfg(test)]
+mod tests;
+
 pub static INVALID_REQUEST: ErrorCode = ErrorCode::new(
     "invalid_request",
     ErrorKind::Invalid,
@@ -152,7 +155,7 @@ fn invalid(part: &str, path: &serde_path_to_error::Path, message: &str) -> Error
     let (field, message) = match (field(path), missing(message)) {
         (None, Some(name)) => (Some(name.to_owned()), "this field is missing".to_owned()),
         (Some(around), Some(name)) => (Some(format!("{around}.{name}")), "this field is missing".to_owned()),
-        (field, None) => (field, without_type_names(message)),
+        (field, None) => (field, plain(message)),
     };
     let place = field.as_ref().map_or_else(|| part.to_owned(), |field| format!("{part}.{field}"));
     INVALID_REQUEST.error(format!("{place}: {message}")).with_details(json!({"in": part, "field": field}))
@@ -163,15 +166,68 @@ fn missing(message: &str) -> Option<&str> {
     message.strip_prefix("missing field `")?.strip_suffix('`')
 }
 
-/// serde names our types where it expected one; callers know only what they look like in JSON.
-fn without_type_names(message: &str) -> String {
-    let Some((found, expected)) = message.rsplit_once(", expected ") else { return message.to_owned() };
-    let expected = match expected.split(' ').next() {
-        Some("struct") => "an object",
-        Some("enum" | "variant") => "one of the words in the schema",
-        _ => expected,
+/// What is wrong with a value, in words of JSON. serde and the parsers of query values name Rust's types and terms, which
+/// callers need not know. A value that was sent is not repeated: it may be long, or a secret in the wrong place.
+fn plain(message: &str) -> String {
+    if let Some(number) = wrong_number(message) {
+        return number.to_owned();
+    }
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return message.replace("provided string was not `true` or `false`", "expected true or false");
     };
-    format!("{found}, expected {expected}")
+    if found.starts_with("unknown variant ") {
+        return format!("expected {expected}");
+    }
+    let expected = plain_type(expected);
+    match found.strip_prefix("invalid type: ").or_else(|| found.strip_prefix("invalid value: ")) {
+        Some(found) => format!("expected {expected}, found {}", plain_value(found)),
+        None => format!("{found}, expected {expected}"),
+    }
+}
+
+/// Query values are text, and their numbers fail with the words of Rust's parser.
+fn wrong_number(message: &str) -> Option<&'static str> {
+    match message {
+        "invalid digit found in string" | "cannot parse integer from empty string" => {
+            Some("expected a whole number, in digits")
+        }
+        "number too large to fit in target type" => Some("the number is too large"),
+        "number too small to fit in target type" => Some("the number is too small"),
+        _ => None,
+    }
+}
+
+fn plain_type(expected: &str) -> &str {
+    match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number, not below 0",
+        "i32" => "a whole number from -2147483648 to 2147483647",
+        "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "an object",
+        _ if expected.starts_with("struct ") => "an object",
+        _ if expected.starts_with("enum ") || expected.starts_with("variant ") => {
+            "one of the words in the schema"
+        }
+        _ => expected,
+    }
+}
+
+/// What was found instead, by its kind; small values, which are easily recognized, by themselves.
+fn plain_value(found: &str) -> String {
+    let value = found.split('`').nth(1);
+    match (found.split(' ').next().unwrap_or_default(), value) {
+        ("string", _) => "a string".to_owned(),
+        ("integer" | "floating", Some(number)) => format!("the number {number}"),
+        ("boolean", Some(value)) => value.to_owned(),
+        ("sequence", _) => "a list".to_owned(),
+        ("map", _) => "an object".to_owned(),
+        _ => found.to_owned(),
+    }
 }
 
 /// The field a path leads to, if it leads to one. Where the reader broke off between two fields, to the one around them.
