@@ -29,6 +29,15 @@ async fn the_copy_of_the_schema_is_what_the_migrations_make() {
     );
 }
 
+/// Over all domains, so that a new one's first table is looked at as well.
+#[tokio::test]
+async fn every_table_of_a_tenant_has_a_wall() {
+    let checked = testkit::check_walls(&TestDb::with(&assemble::migration_sets().unwrap()).await).await;
+    for table in ["spine.audit_entry", "iam.project", "secrets.secret"] {
+        assert!(checked.iter().any(|found| found == table), "{table} was not checked, only {checked:?}");
+    }
+}
+
 /// A statement that no longer fits the schema is found here, and not by the first who needs it.
 #[tokio::test]
 async fn postgresql_understands_every_statement() {

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::large_futures)]
 
 use serde_json::json;
-use testkit::{Gpuaasd, SPINE, Scratch, TestDb, check_walls};
+use testkit::{Gpuaasd, Scratch};
 
 #[tokio::test]
 async fn up_answers_and_keeps_everything_through_kill_9() {
@@ -25,11 +25,4 @@ async fn up_answers_and_keeps_everything_through_kill_9() {
         "another tenant's is not to be seen"
     );
     assert!(server.child.terminate().await.success(), "{}", server.child.said());
-}
-
-/// Every domain's tables; a new one joins this list with its migrations.
-#[tokio::test]
-async fn every_tenant_table_of_every_domain_has_a_wall() {
-    let checked = check_walls(&TestDb::with(&[SPINE, iam::MIGRATION_SET]).await).await;
-    assert!(checked.contains(&"iam.project".to_owned()), "{checked:?}");
 }
