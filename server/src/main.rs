@@ -163,10 +163,14 @@ impl From<types::Error> for Failure {
     }
 }
 
+const UNREACHABLE: &str = "See that PostgreSQL runs, and that host and port are right (database.host and database.port in the \
+                           configuration, or the URL you gave)";
+
 impl From<DbError> for Failure {
     fn from(error: DbError) -> Self {
         match &error {
             DbError::Tls(fault) => Self(format!("{error}. {}", database::tls_remedy(fault))),
+            DbError::Connect(_) => Self(format!("{error}. {UNREACHABLE}")),
             _ => Self(error.to_string()),
         }
     }

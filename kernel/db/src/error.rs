@@ -125,7 +125,7 @@ pub(crate) fn connection_lost(error: &tokio_postgres::Error) -> bool {
         })
 }
 
-fn describe(error: &tokio_postgres::Error) -> String {
+pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => format!("{} ({})", db.message(), db.code().code()),
         None => std::error::Error::source(error)

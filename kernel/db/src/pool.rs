@@ -15,7 +15,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Statement};
 
 use crate::Params;
-use crate::error::DbError;
+use crate::error::{DbError, describe};
 use crate::tls::TlsFault;
 
 /// Where PostgreSQL is and how to speak to it.
@@ -46,7 +46,7 @@ impl Target {
                 return DbError::Tls(fault);
             }
             let unknown = error.code().is_some_and(|code| NOT_ADMITTED.contains(&code));
-            let words = DbError::from(error).to_string();
+            let words = describe(&error);
             if unknown { DbError::NotAdmitted(words) } else { DbError::Connect(words) }
         };
         match &self.tls {

@@ -119,3 +119,14 @@ async fn what_is_wrong_with_the_certificate_is_told_with_a_remedy() {
         assert!(!said.contains("invalid peer certificate"), "the library's words: {said}");
     }
 }
+
+#[test]
+fn a_server_that_does_not_answer_is_told_with_a_remedy() {
+    let directory = Scratch::new("database-gone");
+    let (at, file) = (directory.path(), directory.path().join("gpuaas.toml"));
+    std::fs::write(at.join("owner.password"), "its own\n").unwrap();
+    std::fs::write(&file, format!("[database]\nhost = {at:?}\npassword_dir = {at:?}\n")).unwrap();
+    let tried = gpuaasd(&["db", "migrate"], &[("--config", &file)]);
+    let said = text(&tried);
+    assert!(!tried.status.success() && said.contains("See that PostgreSQL runs"), "{said}");
+}
