@@ -60,10 +60,9 @@ impl OpenStream {
     /// One of the caller's streams, unless it has as many as it may.
     pub fn begin(gate: &Arc<Gate>, caller: Caller) -> Result<Self> {
         let most = gate.limits.settings().get(&limits::STREAMS_PER_CALLER_MAX);
-        let place = gate
-            .streams
-            .take(&caller.key, most)
-            .ok_or_else(|| limits::crowded("event streams open", &limits::STREAMS_PER_CALLER_MAX, most))?;
+        let place = gate.streams.take(&caller.key, most).ok_or_else(|| {
+            limits::crowded("event streams open", "caller", &limits::STREAMS_PER_CALLER_MAX, most)
+        })?;
         Ok(Self { gate: Arc::clone(gate), caller, place })
     }
 

@@ -27,7 +27,7 @@ use crate::{
     SseEvent, stream_response,
 };
 
-/// Knows some names by heart; whoever shows one is it. Counts how often it was asked.
+/// Knows some names by heart; whoever shows one is it, and `…@acme` belongs to an organization. Counts how often it was asked.
 #[derive(Default)]
 struct Names {
     good: Mutex<Vec<&'static str>>,
@@ -43,8 +43,11 @@ impl Authenticator for Names {
     fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, types::Result<Option<Identity>>> {
         self.look_ups.fetch_add(1, Ordering::SeqCst);
         let known = self.good.lock().unwrap().iter().find(|name| **name == credential.text.expose()).copied();
-        let identity =
-            known.map(|name| Identity { actor: Actor::new(ActorKind::User, name), ..Identity::anonymous() });
+        let identity = known.map(|name| Identity {
+            actor: Actor::new(ActorKind::User, name),
+            home: name.ends_with("@acme").then(|| toy::org(1)),
+            ..Identity::anonymous()
+        });
         Box::pin(async { Ok(identity) })
     }
 }
@@ -289,6 +292,24 @@ async fn a_caller_who_waits_leaves_places_for_the_others() {
         assert_eq!(request.await.unwrap(), 200);
     }
     assert_eq!(server.get("/now", HERE, "alice").await, 200);
+}
+
+#[tokio::test]
+async fn an_organization_with_many_keys_leaves_places_for_the_others() {
+    let server = Arc::new(Server::new(
+        &["alice@acme", "bob@acme", "carol"],
+        &[("web.requests_at_once_per_organization_max", 2), ("web.requests_at_once_max", 3)],
+    ));
+    let waiting =
+        [server.held("GET", "/wait", "alice@acme").await, server.held("GET", "/wait", "bob@acme").await];
+    let refused = problem(server.send("GET", "/now", HERE, "bob@acme").await).await;
+    assert_eq!(refused["details"]["limit"], "web.requests_at_once_per_organization_max", "{refused}");
+    assert_eq!(server.get("/now", HERE, "carol").await, 200);
+    server.go.add_permits(2);
+    for request in waiting {
+        assert_eq!(request.await.unwrap(), 200);
+    }
+    assert_eq!(server.get("/now", HERE, "bob@acme").await, 200);
 }
 
 #[tokio::test]
