@@ -16,11 +16,15 @@ use tokio_rustls::client::TlsStream;
 
 use super::*;
 
-/// A connection from a loopback address that has been answered once and is kept; nothing if it was closed.
-async fn answered(from: &str, to: SocketAddr) -> Option<TcpStream> {
+async fn connected(from: &str, to: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
-    let mut stream = socket.connect(to).await.unwrap();
+    socket.connect(to).await.unwrap()
+}
+
+/// A connection from a loopback address that has been answered once and is kept; nothing if it was closed.
+async fn answered(from: &str, to: SocketAddr) -> Option<TcpStream> {
+    let mut stream = connected(from, to).await;
     stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.ok()?;
     let mut first = [0; 12];
     stream.read_exact(&mut first).await.ok()?;
@@ -45,6 +49,35 @@ async fn an_address_has_only_so_many_connections() {
     drop((second, other));
     stop.cancel();
     serving.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_names_its_clients_and_has_the_connections_it_needs() {
+    let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).unwrap();
+    let mut listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None).await.unwrap().behind(proxies);
+    listener.per_address_max = 1;
+    let (address, stop) = (listener.address().unwrap(), CancellationToken::new());
+    let router = Router::new()
+        .route("/whom", get(async |ConnectInfo(client): ConnectInfo<SocketAddr>| client.to_string()));
+    tokio::spawn(listener.serve(router, stop.clone()));
+
+    let mut kept = Vec::new();
+    for (from, expected) in
+        [("127.0.0.1", "192.0.2.1:0"), ("127.0.0.1", "192.0.2.1:0"), ("127.0.0.2", "127.0.0.2:")]
+    {
+        let mut stream = connected(from, address).await;
+        let request = "GET /whom HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 192.0.2.1\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut said = String::new();
+        while !said.contains("\r\n\r\n") || !said.contains(expected) {
+            let mut bytes = [0; 1024];
+            let count = stream.read(&mut bytes).await.unwrap();
+            assert_ne!(count, 0, "{from} is {said}");
+            said.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+        }
+        kept.push(stream);
+    }
+    stop.cancel();
 }
 
 /// A listener that soon loses patience, and operations to try it with.
