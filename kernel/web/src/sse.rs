@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use types::Result;
 
 use crate::caller::Caller;
+use crate::context::Found;
 use crate::dispatch::Gate;
 use crate::limits;
 use crate::places::Place;
@@ -87,7 +88,7 @@ impl OpenStream {
         loop {
             tokio::time::sleep(limits::STREAM_RECHECK_SECONDS.seconds(self.gate.limits.settings())).await;
             match self.gate.callers.authenticator.identify(credential).await {
-                Ok(Some(now)) if now.actor == before.actor && now.standing == before.standing => {}
+                Ok(Found::Good(now)) if now.actor == before.actor && now.standing == before.standing => {}
                 // Gone, or its roles have changed: the caller comes back with its cursor and is judged anew.
                 Ok(_) => return,
                 // This says nothing about the credential, and while the database is away no events come either.

@@ -23,8 +23,8 @@ use tower::ServiceExt as _;
 use types::{IdMaker, Secret, SystemClock, SystemEntropy};
 
 use crate::{
-    Authenticator, Call, Credential, Endpoint, Gate, Identity, Limits, Nothing, Operation, Reply, Response,
-    SseEvent, stream_response,
+    Authenticator, Call, Credential, Endpoint, Found, Gate, Identity, Limits, Nothing, Operation, Reply,
+    Response, SseEvent, stream_response,
 };
 
 /// Knows some names by heart; whoever shows one is it, and `…@acme` belongs to an organization. Counts how often it was asked.
@@ -40,7 +40,7 @@ impl Authenticator for Names {
         Ok(shown.map(|text| Credential { optional: text.starts_with("cookie"), text: Secret::new(text) }))
     }
 
-    fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, types::Result<Option<Identity>>> {
+    fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, types::Result<Found>> {
         self.look_ups.fetch_add(1, Ordering::SeqCst);
         let known = self.good.lock().unwrap().iter().find(|name| **name == credential.text.expose()).copied();
         let identity = known.map(|name| Identity {
@@ -48,7 +48,9 @@ impl Authenticator for Names {
             home: name.ends_with("@acme").then(|| toy::org(1)),
             ..Identity::anonymous()
         });
-        Box::pin(async { Ok(identity) })
+        let is_stale = credential.text.expose().starts_with("cookie-of-yesterday");
+        let found = identity.map_or(if is_stale { Found::Stale } else { Found::Wrong }, Found::Good);
+        Box::pin(async { Ok(found) })
     }
 }
 
@@ -255,6 +257,15 @@ async fn an_operation_that_breaks_its_declaration_fails() {
         assert_eq!(broken.status(), 500, "{path}");
         assert_eq!(problem(broken).await["code"], "broken_contract", "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_tab_left_open_locks_nobody_out() {
+    let server = Server::new(&["alice"], &[("web.guesses_per_minute", 3)]);
+    for _ in 0..10 {
+        assert_eq!(server.get("/now", HERE, "cookie-of-yesterday").await, 200, "as nobody in particular");
+    }
+    assert_eq!(server.get("/now", HERE, "alice").await, 200, "who was not seen here yet gets in");
 }
 
 #[tokio::test]
