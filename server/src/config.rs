@@ -14,6 +14,7 @@ use serde::Deserialize;
 use types::{Clock as _, Secret, SystemClock, SystemEntropy};
 
 use crate::database::Database;
+use crate::listen::TrustedProxies;
 use crate::passwords::{Passwords, read_secret};
 use crate::roles::{self, Role, Section};
 use crate::telemetry::{LogFormat, TelemetryConfig};
@@ -107,6 +108,16 @@ pub struct PublicConfig {
     pub tls_certificate: Option<PathBuf>,
     /// Private key, PEM.
     pub tls_key: Option<PathBuf>,
+    /// Proxies in front of this listener, by address or network (`10.0.0.0/24`). Only from them `X-Forwarded-For` is
+    /// believed: the client is the last address in it that is none of them. Without any, the client is whoever connects.
+    #[serde(default)]
+    pub trusted_proxies: Vec<String>,
+}
+
+impl PublicConfig {
+    pub fn proxies(&self) -> Result<TrustedProxies, Failure> {
+        TrustedProxies::parse(&self.trusted_proxies)
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -378,6 +389,7 @@ pub fn command(command: ConfigCommand) -> Result<(), Failure> {
                 loaded.public_url()?;
             }
             loaded.nats()?;
+            loaded.public.as_ref().map(PublicConfig::proxies).transpose()?;
             loaded.telemetry.check()?;
             let notes = loaded.check_certificates(SystemClock.now())?;
             let notes: String = notes.iter().map(|note| format!("\n{note}")).collect();

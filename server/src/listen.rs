@@ -18,18 +18,25 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
+use self::watch::{Patience, Watch, WatchedStream};
 use crate::Failure;
 
+mod proxies;
 #[cfg(test)]
 mod tests;
+mod watch;
+
+pub use proxies::TrustedProxies;
 
 /// Connections one listener serves at the same time. Beyond it new ones wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 8_192; // fixed: half of the file descriptors a process commonly gets
-/// Connections one listener serves at the same time for one address, so that no single one can have them all. A proxy in
-/// front of us is one address, too, but keeps its connections and uses them again.
+/// Connections one listener serves at the same time for one address, so that no single one can have them all. Trusted
+/// proxies are exempt.
 const CONNECTIONS_PER_ADDRESS_MAX: u32 = 2_048; // fixed: a quarter of all
-// fixed: how slowly a client may send its head before it counts as an attack
+// fixed: how slowly a client may greet us and send its head before it counts as an attack
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+// fixed: how long a client may leave a connection unused or its reply unread; above the heartbeat of streams
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 // fixed: how long a silent HTTP/2 peer is waited for
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 // fixed: the largest request head, part of the API's contract
@@ -42,6 +49,8 @@ pub struct Listener {
     socket: TcpListener,
     tls: Option<TlsAcceptor>,
     per_address_max: u32,
+    patience: Patience,
+    proxies: Arc<TrustedProxies>,
 }
 
 impl Listener {
@@ -67,7 +76,21 @@ impl Listener {
             }
         })?;
         let tls = tls.map(TlsAcceptor::from);
-        Ok(Self { socket, tls, per_address_max: CONNECTIONS_PER_ADDRESS_MAX })
+        let patience = Patience { first: HEAD_TIMEOUT, later: IDLE_TIMEOUT };
+        Ok(Self {
+            socket,
+            tls,
+            per_address_max: CONNECTIONS_PER_ADDRESS_MAX,
+            patience,
+            proxies: Arc::default(),
+        })
+    }
+
+    /// The same behind proxies that say for whom they speak.
+    #[must_use]
+    pub fn behind(mut self, proxies: TrustedProxies) -> Self {
+        self.proxies = Arc::new(proxies);
+        self
     }
 
     pub fn address(&self) -> Result<SocketAddr, Failure> {
@@ -99,16 +122,22 @@ impl Listener {
                 () = stop.cancelled() => break,
             };
             let Some((stream, peer, place)) = accepted else { continue };
-            let Some(own) = places_per_address.take(&web::address_key(peer.ip()), self.per_address_max)
-            else {
+            // A trusted proxy speaks for many, and limits them itself.
+            let most = if self.proxies.has(peer.ip()) { u32::MAX } else { self.per_address_max };
+            let Some(own) = places_per_address.take(&web::address_key(peer.ip()), most) else {
                 // Closed without a word: an answer would cost what the limit is to save.
                 tracing::debug!(%peer, "too many connections from this address");
                 continue;
             };
             let (router, builder, tls, watcher) =
                 (router.clone(), Arc::clone(&builder), self.tls.clone(), graceful.watcher());
+            let from = (peer, Arc::clone(&self.proxies));
+            let (watch, patience) = (Arc::<Watch>::default(), self.patience);
             tokio::spawn(async move {
-                serve_connection(stream, peer, router, &builder, tls, watcher).await;
+                tokio::select! {
+                    () = serve_connection(stream, from, router, &builder, tls, watcher, &watch) => {}
+                    () = watch.until_deserted(patience) => tracing::debug!(%peer, "an unused connection is closed"),
+                }
                 drop((place, own));
             });
         }
@@ -141,34 +170,41 @@ async fn accept(
 
 async fn serve_connection(
     stream: TcpStream,
-    peer: SocketAddr,
+    (peer, proxies): (SocketAddr, Arc<TrustedProxies>),
     router: Router,
     builder: &auto::Builder<TokioExecutor>,
     tls: Option<TlsAcceptor>,
     watcher: hyper_util::server::graceful::Watcher,
+    watch: &Arc<Watch>,
 ) {
+    let watched = Arc::clone(watch);
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(peer));
-        let mut router = router.clone();
-        async move { router.call(request.map(axum::body::Body::new)).await }
+        let client = proxies.client(peer, request.headers());
+        request.extensions_mut().insert(ConnectInfo(client));
+        let (mut router, turn) = (router.clone(), watched.request());
+        async move {
+            let response = router.call(request.map(axum::body::Body::new)).await?;
+            Ok::<_, std::convert::Infallible>(response.map(|body| turn.reply(body)))
+        }
     });
     let result = match tls {
         None => {
             let http1 = builder.clone().http1_only();
-            watcher.watch(http1.serve_connection(TokioIo::new(stream), service).into_owned()).await
+            let io = TokioIo::new(WatchedStream::new(stream, watch));
+            watcher.watch(http1.serve_connection(io, service).into_owned()).await
         }
-        Some(acceptor) => match tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => {
+        Some(acceptor) => match acceptor.accept(stream).await {
+            Ok(stream) => {
                 let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                 let chosen =
                     if is_http2 { builder.clone().http2_only() } else { builder.clone().http1_only() };
-                watcher.watch(chosen.serve_connection(TokioIo::new(stream), service).into_owned()).await
+                let io = TokioIo::new(WatchedStream::new(stream, watch));
+                watcher.watch(chosen.serve_connection(io, service).into_owned()).await
             }
-            Ok(Err(error)) => {
+            Err(error) => {
                 tracing::debug!(%peer, %error, "TLS handshake failed");
                 return;
             }
-            Err(_) => return,
         },
     };
     if let Err(error) = result {

@@ -38,7 +38,7 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     config.check_roles(&wanted)?;
     let public = match &config.public {
         Some(public) if wanted.contains(&Role::Api) => {
-            Some(Listener::bind(public.listen, config.public_tls()?).await?)
+            Some(Listener::bind(public.listen, config.public_tls()?).await?.behind(public.proxies()?))
         }
         _ => None,
     };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use types::{Id, Kind};
 use uuid::Uuid;
 
-use crate::actor::Actor;
+use crate::actor::{Actor, ActorKind};
 
 /// Kind of the id that ties a request to everything it caused.
 pub enum Correlation {}
@@ -59,6 +59,11 @@ impl Context {
             idempotency: None,
             trail: Trail::default(),
         }
+    }
+
+    /// Is it the platform that acts, through an operator or a worker of ours?
+    pub(crate) fn is_of_platform(&self) -> bool {
+        self.actor.kind() == ActorKind::System || !self.standing.platform_roles.is_empty()
     }
 }
 

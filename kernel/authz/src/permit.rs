@@ -130,6 +130,7 @@ pub trait Decider: Send + Sync + 'static {
 /// Proof that `A` was allowed on one resource. Needed to read or write anything.
 pub struct Permit<A: Action> {
     resource: Resource,
+    share: Scope,
     policy_version: u64,
     action: PhantomData<fn() -> A>,
 }
@@ -145,6 +146,12 @@ impl<A: Action> Permit<A> {
 
     pub const fn scope(&self) -> Scope {
         self.resource.scope()
+    }
+
+    /// Whose share of the database the work uses. A tenant's counts for the organization it is about; operators and our
+    /// own workers use the platform's even inside an organization, or a tenant could keep them from dealing with it.
+    pub const fn share(&self) -> Scope {
+        self.share
     }
 
     pub const fn policy_version(&self) -> u64 {
@@ -168,7 +175,10 @@ pub fn authorize<A: Action>(
         action: A::NAME,
         resource: &resource,
     }) {
-        Decision::Allow { policy_version } => Ok(Permit { resource, policy_version, action: PhantomData }),
+        Decision::Allow { policy_version } => {
+            let share = if context.is_of_platform() { Scope::Platform } else { resource.scope() };
+            Ok(Permit { resource, share, policy_version, action: PhantomData })
+        }
         Decision::Deny => {
             Err(FORBIDDEN.error(format!("the action {} is not allowed for this caller", A::NAME)))
         }

@@ -17,6 +17,12 @@ pub static OVERLOADED: ErrorCode = ErrorCode::new(
     "The server has more work than it can take",
     "Nothing was changed. Try again after the time in Retry-After.",
 );
+pub static ORGANIZATION_BUSY: ErrorCode = ErrorCode::new(
+    "organization_busy",
+    ErrorKind::RateLimited,
+    "Your organization has as much work under way as it may",
+    "Nothing was changed. Try again after the time in Retry-After, with fewer requests at once.",
+);
 pub static RESOURCE_BUSY: ErrorCode = ErrorCode::new(
     "resource_busy",
     ErrorKind::Unavailable,
@@ -63,10 +69,11 @@ pub static INVALID_VALUE: ErrorCode = ErrorCode::new(
 
 /// The codes this crate can produce, for the catalogue.
 pub fn catalogue() -> &'static [&'static ErrorCode] {
-    static CODES: [&ErrorCode; 10] = [
+    static CODES: [&ErrorCode; 11] = [
         &INVALID_VALUE,
         &DATABASE_UNAVAILABLE,
         &OVERLOADED,
+        &ORGANIZATION_BUSY,
         &RESOURCE_BUSY,
         &DATABASE_TIMEOUT,
         &COMMIT_UNKNOWN,
@@ -91,6 +98,8 @@ pub enum DbError {
     Overloaded { waiting: usize },
     #[error("no connection became free in time")]
     QueueTimeout,
+    #[error("the organization's share of the connections is in use and did not become free in time")]
+    ShareUsedUp,
     #[error("PostgreSQL: {}", describe(.0))]
     Postgres(#[from] tokio_postgres::Error),
     #[error("connection lost during COMMIT: {}", describe(.0))]
@@ -142,6 +151,9 @@ impl From<DbError> for Error {
             DbError::Overloaded { .. } | DbError::QueueTimeout => {
                 OVERLOADED.error("every database connection is in use").with_retry_after_ms(1_000)
             }
+            DbError::ShareUsedUp => ORGANIZATION_BUSY
+                .error("every database connection that one organization may use is in use by yours")
+                .with_retry_after_ms(1_000),
             DbError::CommitUnknown(_) => {
                 COMMIT_UNKNOWN.error("it is not known whether the change was committed")
             }

@@ -29,7 +29,7 @@ impl Internal {
     }
 
     pub async fn query(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, DbError> {
-        self.pool.get().await?.query(Scope::Platform, sql, params).await
+        self.pool.get(Scope::Platform).await?.query(Scope::Platform, sql, params).await
     }
 
     pub async fn query_opt(&self, sql: &'static str, params: Params<'_>) -> Result<Option<Row>, DbError> {
@@ -42,7 +42,7 @@ impl Internal {
         E: From<DbError>,
         F: AsyncFnOnce(&mut Bookkeeping) -> Result<T, E>,
     {
-        let connection = self.pool.get().await?;
+        let connection = self.pool.get(Scope::Platform).await?;
         let mut tx = Bookkeeping { transaction: Transaction::new(connection, Scope::Platform, None) };
         let before =
             if self.backstop { backstop::count(&mut tx.transaction).await? } else { backstop::Counts::new() };

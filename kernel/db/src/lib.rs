@@ -29,6 +29,7 @@ mod read;
 mod record;
 pub mod restore;
 pub mod settings;
+mod share;
 mod tls;
 mod transaction;
 mod tx;

@@ -59,7 +59,8 @@ impl Login {
             ],
             Self::App | Self::Reader | Self::Sealer | Self::Relay => [
                 ("statement_timeout", "15s"),
-                ("lock_timeout", "2s"),
+                // Shorter than anyone waits for a connection: who queues behind a row gives way to others in time.
+                ("lock_timeout", "1s"),
                 ("idle_in_transaction_session_timeout", "10s"),
             ],
         }

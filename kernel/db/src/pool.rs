@@ -5,8 +5,8 @@
 //! [`Connection::scoped`], which names the scope every time.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use authz::Scope;
@@ -16,6 +16,7 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Statement};
 
 use crate::Params;
 use crate::error::{DbError, describe};
+use crate::share::{Counted, Hold, Shares};
 use crate::tls::TlsFault;
 
 /// Where PostgreSQL is and how to speak to it.
@@ -96,7 +97,7 @@ where
 #[derive(Debug, Clone, Copy)]
 pub struct PoolOptions {
     pub connections_max: usize,
-    /// Callers allowed to wait for a connection; more are turned away at once.
+    /// Callers allowed to wait for a connection, of each organization and of the platform; more are turned away at once.
     pub waiting_max: usize,
     pub wait_timeout: Duration,
 }
@@ -104,7 +105,8 @@ pub struct PoolOptions {
 #[derive(Clone)]
 pub struct Pool {
     inner: managed::Pool<Manager>,
-    waiting: std::sync::Arc<AtomicUsize>,
+    waiting: Arc<AtomicUsize>,
+    shares: Arc<Shares>,
     options: PoolOptions,
 }
 
@@ -118,21 +120,30 @@ impl Pool {
             .wait_timeout(Some(options.wait_timeout))
             .build()
             .map_err(|error| DbError::Unexpected(error.to_string()))?;
-        Ok(Self { inner, waiting: std::sync::Arc::default(), options })
+        Ok(Self { inner, waiting: Arc::default(), shares: Shares::new(options), options })
     }
 
-    pub(crate) async fn get(&self) -> Result<PooledConnection, DbError> {
-        let _place = Place::take(&self.waiting, self.options.waiting_max)?;
-        self.inner.get().await.map_err(|error| match error {
+    /// A connection out of `share`: an organization's, or what the platform has for itself.
+    pub(crate) async fn get(&self, share: Scope) -> Result<PooledConnection, DbError> {
+        let hold = match share {
+            Scope::Platform => None,
+            Scope::Organization(id) => Some(self.shares.hold(id).await?),
+        };
+        let waiting = Counted::new(&self.waiting);
+        if waiting.others >= self.options.waiting_max {
+            return Err(DbError::Overloaded { waiting: waiting.others });
+        }
+        let connection = self.inner.get().await.map_err(|error| match error {
             managed::PoolError::Timeout(_) => DbError::QueueTimeout,
             managed::PoolError::Backend(error) => error,
             other => DbError::Unexpected(other.to_string()),
-        })
+        })?;
+        Ok(PooledConnection { connection, _hold: hold })
     }
 
     /// Is PostgreSQL there? For readiness.
     pub async fn ping(&self) -> Result<(), DbError> {
-        let connection = self.get().await?;
+        let connection = self.get(Scope::Platform).await?;
         connection.client.simple_query("").await?;
         Ok(())
     }
@@ -144,28 +155,31 @@ impl Pool {
 
     /// (connections open, callers waiting), for metrics.
     pub fn status(&self) -> (usize, usize) {
-        (self.inner.status().size, self.waiting.load(Ordering::Relaxed))
+        (self.inner.status().size, self.waiting.load(Ordering::Relaxed) + self.shares.waiting())
     }
 }
 
-/// A place in the bounded queue in front of the pool.
-struct Place<'a>(&'a AtomicUsize);
+/// A connection on loan.
+pub(crate) struct PooledConnection {
+    // Given back before the share is: dropped in this order.
+    connection: managed::Object<Manager>,
+    _hold: Option<Hold>,
+}
 
-impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicUsize, limit: usize) -> Result<Self, DbError> {
-        let before = waiting.fetch_add(1, Ordering::Relaxed);
-        let place = Self(waiting);
-        if before >= limit { Err(DbError::Overloaded { waiting: before }) } else { Ok(place) }
+impl PooledConnection {
+    /// Ends a connection that is not fit for reuse.
+    pub(crate) fn discard(self) {
+        drop(managed::Object::take(self.connection));
     }
 }
 
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+impl std::ops::Deref for PooledConnection {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
     }
 }
-
-pub(crate) type PooledConnection = managed::Object<Manager>;
 
 pub(crate) struct Manager {
     target: Target,

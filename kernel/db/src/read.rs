@@ -12,15 +12,16 @@ use crate::pool::{Pool, at_most_one};
 pub struct Reader {
     pool: Pool,
     scope: Scope,
+    share: Scope,
 }
 
 impl Reader {
     pub(crate) fn new<A: Action>(pool: &Pool, permit: &Permit<A>) -> Self {
-        Self { pool: pool.clone(), scope: permit.scope() }
+        Self { pool: pool.clone(), scope: permit.scope(), share: permit.share() }
     }
 
     pub async fn query(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, DbError> {
-        self.pool.get().await?.query(self.scope, sql, params).await
+        self.pool.get(self.share).await?.query(self.scope, sql, params).await
     }
 
     pub async fn query_opt(&self, sql: &'static str, params: Params<'_>) -> Result<Option<Row>, DbError> {

@@ -141,7 +141,7 @@ impl Transaction {
     fn close(&mut self, reusable: bool) {
         self.phase = Phase::Over;
         if let (false, Some(connection)) = (reusable, self.connection.take()) {
-            drop(deadpool::managed::Object::take(connection));
+            connection.discard();
         }
     }
 

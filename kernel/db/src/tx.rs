@@ -107,7 +107,7 @@ impl Db {
         T: Serialize + DeserializeOwned,
         F: AsyncFnOnce(&mut Tx<'_>) -> types::Result<Recorded<T>>,
     {
-        let connection = self.inner.pool.get().await?;
+        let connection = self.inner.pool.get(permit.share()).await?;
         let now = self.now();
         let lookup = match &context.idempotency {
             Some(key) => Some(Lookup::prepare(&connection, &context.actor, key, now).await?),

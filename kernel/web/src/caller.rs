@@ -3,7 +3,8 @@
 //! Wrong credentials are counted by the address they come from. Beyond the limit an address is refused before anything
 //! is looked up, so guessing costs no query. An address may be shared, though, by a whole office or by a proxy in front
 //! of us: a credential that this replica has found good before is still looked up, wherever it comes from. One that it
-//! has not seen yet has to wait like a guess, as only the look-up could tell the two apart.
+//! has not seen yet has to wait like a guess, as only the look-up could tell the two apart. A session that is over is no
+//! guess: browsers go on sending its cookie. A cookie that never was a session's is one.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -13,7 +14,7 @@ use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use types::Result;
 
-use crate::context::{Authenticator, Credential, Identity, sha256};
+use crate::context::{Authenticator, Credential, Found, Identity, sha256};
 use crate::limits::Limits;
 
 /// Someone at the door, identified.
@@ -50,12 +51,15 @@ impl Callers {
             limits.refuse_guesser(&peer)?;
         }
         let found = self.authenticator.identify(&credential).await?;
-        self.remember(mark, found.is_some());
-        if let Some(identity) = found {
-            let key = identity.actor.subject.id.clone();
-            return Ok(Caller { identity, key, credential: Some(credential) });
+        self.remember(mark, matches!(found, Found::Good(_)));
+        match found {
+            Found::Good(identity) => {
+                let key = identity.actor.subject.id.clone();
+                return Ok(Caller { identity, key, credential: Some(credential) });
+            }
+            Found::Stale => {}
+            Found::Wrong => limits.count_guess(&peer)?,
         }
-        limits.count_guess(&peer)?;
         if credential.optional {
             return Ok(Caller { identity: Identity::anonymous(), key: peer, credential: None });
         }

@@ -40,13 +40,24 @@ pub struct Credential {
     pub optional: bool,
 }
 
+/// What a look-up of a credential found.
+#[derive(Debug, Clone)]
+pub enum Found {
+    Good(Identity),
+    /// Ours, but over, and shown again by a program that nobody asked: a browser's tab left open. Nobody guesses what
+    /// once was good, so this is not held against anyone.
+    Stale,
+    /// Nobody's. Also for a key that has ended: who goes on using one should be slowed down.
+    Wrong,
+}
+
 /// Tells who is calling.
 pub trait Authenticator: Send + Sync + 'static {
     /// The credential in a request's head, if there is one. Looks nothing up.
     fn credential(&self, head: &Parts) -> Result<Option<Credential>>;
 
-    /// Whose it is; `None` if it is unknown, expired or revoked.
-    fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, Result<Option<Identity>>>;
+    /// Whose it is.
+    fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, Result<Found>>;
 }
 
 pub(crate) const CORRELATION_HEADER: &str = "x-correlation-id";

@@ -12,12 +12,13 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::IntoResponse as _;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use bytes::Bytes;
+use db::Setting;
 use http_body_util::BodyExt as _;
 use serde_json::json;
 use tracing::Instrument as _;
 use types::{Error, IdMaker, Result};
 
-use crate::caller::Callers;
+use crate::caller::{Caller, Callers};
 use crate::context::{self, Authenticator, CORRELATION_HEADER};
 use crate::input::RawInput;
 use crate::limits::{self, Limits};
@@ -34,6 +35,7 @@ pub struct Gate {
     /// Requests under way, all of them under one name.
     at_once: Arc<Places>,
     at_once_per_caller: Arc<Places>,
+    at_once_per_organization: Arc<Places>,
     /// Bodies that are arriving: those of callers nobody knows under one name, all others under another. They wait for
     /// their senders, so they have no place among the requests under way, which wait for us.
     bodies: Arc<Places>,
@@ -48,6 +50,7 @@ impl Gate {
             ids,
             at_once: Arc::default(),
             at_once_per_caller: Arc::default(),
+            at_once_per_organization: Arc::default(),
             bodies: Arc::default(),
             streams: Arc::default(),
         })
@@ -57,7 +60,24 @@ impl Gate {
     fn place(&self) -> Result<Place> {
         self.at_once.take("", self.limits.settings().get(&limits::REQUESTS_AT_ONCE_MAX)).ok_or_else(too_busy)
     }
+
+    /// A place among the caller's requests under way, and among its organization's: with many keys one could have all.
+    fn own_places(&self, caller: &Caller) -> Result<OwnPlaces> {
+        let take = |places: &Arc<Places>, holder: &str, whose: &str, setting: &'static Setting<u32>| {
+            let most = self.limits.settings().get(setting);
+            let crowded = || limits::crowded("requests under way", whose, setting, most);
+            places.take(holder, most).ok_or_else(crowded)
+        };
+        let own = take(&self.at_once_per_caller, &caller.key, "caller", &limits::REQUESTS_PER_CALLER_MAX)?;
+        let Some(home) = caller.identity.home else { return Ok((own, None)) };
+        let setting = &limits::REQUESTS_PER_ORGANIZATION_MAX;
+        let shared = take(&self.at_once_per_organization, &home.to_string(), "organization", setting)?;
+        Ok((own, Some(shared)))
+    }
 }
+
+/// A caller's place and its organization's.
+type OwnPlaces = (Place, Option<Place>);
 
 /// Routes for all endpoints, plus the answers for paths and methods nobody declared.
 pub fn router(endpoints: &[Endpoint], gate: &Arc<Gate>) -> Router {
@@ -150,11 +170,7 @@ async fn answer(
         return Err(authz::UNAUTHENTICATED.error("this needs a signed-in caller"));
     }
     gate.limits.check(endpoint.info.rate, &caller.key)?;
-    let most = settings.get(&limits::REQUESTS_PER_CALLER_MAX);
-    let own = gate
-        .at_once_per_caller
-        .take(&caller.key, most)
-        .ok_or_else(|| limits::crowded("requests under way", &limits::REQUESTS_PER_CALLER_MAX, most))?;
+    let own = gate.own_places(&caller)?;
     let mut context = context::context(&caller.identity, correlation, &head);
     let mut bytes = Bytes::new();
     if endpoint.info.mutates() && !body.is_end_stream() {
@@ -179,7 +195,7 @@ async fn answer(
         Kind::Json => None,
         Kind::Sse => Some(OpenStream::begin(gate, caller)?),
     };
-    let response = run(endpoint, input, [place, own], settings).await?;
+    let response = run(endpoint, input, (place, own), settings).await?;
     keep_promises(&endpoint.info, &trail_of, &response)?;
     Ok(match stream {
         None => response,
@@ -196,7 +212,7 @@ fn too_busy() -> Error {
 async fn run(
     endpoint: &Arc<Endpoint>,
     input: RawInput,
-    places: [Place; 2],
+    places: (Place, OwnPlaces),
     settings: &db::Settings,
 ) -> Result<crate::Response> {
     let time = limits::REQUEST_SECONDS_MAX.seconds(settings);

@@ -31,7 +31,7 @@ mod tests;
 
 pub use browser::{ErrorPage, asset, page, pages, shell};
 pub use caller::address_key;
-pub use context::{Authenticator, Credential, Identity};
+pub use context::{Authenticator, Credential, Found, Identity};
 pub use dispatch::{Gate, router};
 pub use input::{PRECONDITION_FAILED, check_generation};
 pub use limits::{Limits, SETTINGS};

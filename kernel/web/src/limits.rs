@@ -67,6 +67,12 @@ pub static REQUESTS_PER_CALLER_MAX: Setting<u32> = Setting::new(
     "Requests answered at the same time for one caller by one replica; more get 429.",
 )
 .checked(|v| *v >= 1);
+pub static REQUESTS_PER_ORGANIZATION_MAX: Setting<u32> = Setting::new(
+    "web.requests_at_once_per_organization_max",
+    256,
+    "Requests answered at the same time by one replica for all keys of one organization; more get 429.",
+)
+.checked(|v| *v >= 1);
 pub static STREAMS_PER_CALLER_MAX: Setting<u32> = Setting::new(
     "web.streams_per_caller_max",
     64,
@@ -107,6 +113,7 @@ pub static SETTINGS: fn() -> Vec<SettingInfo> = || {
         ANONYMOUS_BODY_SECONDS_MAX.info(),
         REQUESTS_AT_ONCE_MAX.info(),
         REQUESTS_PER_CALLER_MAX.info(),
+        REQUESTS_PER_ORGANIZATION_MAX.info(),
         STREAMS_PER_CALLER_MAX.info(),
         STREAM_RECHECK_SECONDS.info(),
         WAIT_SECONDS_MAX.info(),
@@ -217,10 +224,10 @@ fn rate_limited(class: RateClass, wait: Duration) -> Error {
     RATE_LIMITED.error(format!("too many {what} in a short time")).with_retry_after_ms(wait_ms)
 }
 
-/// A caller has as many of something under way as it may.
-pub(crate) fn crowded(what: &str, setting: &Setting<u32>, most: u32) -> Error {
+/// A caller, or its organization, has as many of something under way as it may.
+pub(crate) fn crowded(what: &str, whose: &str, setting: &Setting<u32>, most: u32) -> Error {
     RATE_LIMITED
-        .error(format!("you have {most} {what} at the same time, which is the most for one caller"))
+        .error(format!("you have {most} {what} at the same time, which is the most for one {whose}"))
         .with_details(serde_json::json!({"limit": setting.key, "at_once_max": most}))
         .with_retry_after_ms(1_000)
 }

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use types::Result;
 
 use crate::caller::Caller;
+use crate::context::Found;
 use crate::dispatch::Gate;
 use crate::limits;
 use crate::places::Place;
@@ -60,10 +61,9 @@ impl OpenStream {
     /// One of the caller's streams, unless it has as many as it may.
     pub fn begin(gate: &Arc<Gate>, caller: Caller) -> Result<Self> {
         let most = gate.limits.settings().get(&limits::STREAMS_PER_CALLER_MAX);
-        let place = gate
-            .streams
-            .take(&caller.key, most)
-            .ok_or_else(|| limits::crowded("event streams open", &limits::STREAMS_PER_CALLER_MAX, most))?;
+        let place = gate.streams.take(&caller.key, most).ok_or_else(|| {
+            limits::crowded("event streams open", "caller", &limits::STREAMS_PER_CALLER_MAX, most)
+        })?;
         Ok(Self { gate: Arc::clone(gate), caller, place })
     }
 
@@ -88,7 +88,7 @@ impl OpenStream {
         loop {
             tokio::time::sleep(limits::STREAM_RECHECK_SECONDS.seconds(self.gate.limits.settings())).await;
             match self.gate.callers.authenticator.identify(credential).await {
-                Ok(Some(now)) if now.actor == before.actor && now.standing == before.standing => {}
+                Ok(Found::Good(now)) if now.actor == before.actor && now.standing == before.standing => {}
                 // Gone, or its roles have changed: the caller comes back with its cursor and is judged anew.
                 Ok(_) => return,
                 // This says nothing about the credential, and while the database is away no events come either.

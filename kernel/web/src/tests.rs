@@ -23,11 +23,11 @@ use tower::ServiceExt as _;
 use types::{IdMaker, Secret, SystemClock, SystemEntropy};
 
 use crate::{
-    Authenticator, Call, Credential, Endpoint, Gate, Identity, Limits, Nothing, Operation, Reply, Response,
-    SseEvent, stream_response,
+    Authenticator, Call, Credential, Endpoint, Found, Gate, Identity, Limits, Nothing, Operation, Reply,
+    Response, SseEvent, stream_response,
 };
 
-/// Knows some names by heart; whoever shows one is it. Counts how often it was asked.
+/// Knows some names by heart; whoever shows one is it, and `…@acme` belongs to an organization. Counts how often it was asked.
 #[derive(Default)]
 struct Names {
     good: Mutex<Vec<&'static str>>,
@@ -40,12 +40,17 @@ impl Authenticator for Names {
         Ok(shown.map(|text| Credential { optional: text.starts_with("cookie"), text: Secret::new(text) }))
     }
 
-    fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, types::Result<Option<Identity>>> {
+    fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, types::Result<Found>> {
         self.look_ups.fetch_add(1, Ordering::SeqCst);
         let known = self.good.lock().unwrap().iter().find(|name| **name == credential.text.expose()).copied();
-        let identity =
-            known.map(|name| Identity { actor: Actor::new(ActorKind::User, name), ..Identity::anonymous() });
-        Box::pin(async { Ok(identity) })
+        let identity = known.map(|name| Identity {
+            actor: Actor::new(ActorKind::User, name),
+            home: name.ends_with("@acme").then(|| toy::org(1)),
+            ..Identity::anonymous()
+        });
+        let is_stale = credential.text.expose().starts_with("cookie-of-yesterday");
+        let found = identity.map_or(if is_stale { Found::Stale } else { Found::Wrong }, Found::Good);
+        Box::pin(async { Ok(found) })
     }
 }
 
@@ -255,6 +260,15 @@ async fn an_operation_that_breaks_its_declaration_fails() {
 }
 
 #[tokio::test]
+async fn a_tab_left_open_locks_nobody_out() {
+    let server = Server::new(&["alice"], &[("web.guesses_per_minute", 3)]);
+    for _ in 0..10 {
+        assert_eq!(server.get("/now", HERE, "cookie-of-yesterday").await, 200, "as nobody in particular");
+    }
+    assert_eq!(server.get("/now", HERE, "alice").await, 200, "who was not seen here yet gets in");
+}
+
+#[tokio::test]
 async fn one_network_of_ipv6_is_one_address() {
     let server = Server::new(&[], &[("web.guesses_per_minute", 3)]);
     for host in 0..3 {
@@ -289,6 +303,24 @@ async fn a_caller_who_waits_leaves_places_for_the_others() {
         assert_eq!(request.await.unwrap(), 200);
     }
     assert_eq!(server.get("/now", HERE, "alice").await, 200);
+}
+
+#[tokio::test]
+async fn an_organization_with_many_keys_leaves_places_for_the_others() {
+    let server = Arc::new(Server::new(
+        &["alice@acme", "bob@acme", "carol"],
+        &[("web.requests_at_once_per_organization_max", 2), ("web.requests_at_once_max", 3)],
+    ));
+    let waiting =
+        [server.held("GET", "/wait", "alice@acme").await, server.held("GET", "/wait", "bob@acme").await];
+    let refused = problem(server.send("GET", "/now", HERE, "bob@acme").await).await;
+    assert_eq!(refused["details"]["limit"], "web.requests_at_once_per_organization_max", "{refused}");
+    assert_eq!(server.get("/now", HERE, "carol").await, 200);
+    server.go.add_permits(2);
+    for request in waiting {
+        assert_eq!(request.await.unwrap(), 200);
+    }
+    assert_eq!(server.get("/now", HERE, "bob@acme").await, 200);
 }
 
 #[tokio::test]

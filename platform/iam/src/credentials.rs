@@ -18,7 +18,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use types::{Clock, Entropy, Kind as _, Result, Secret, Timestamp};
 use uuid::Uuid;
-use web::{Authenticator, Credential, Identity};
+use web::{Authenticator, Credential, Found, Identity};
 
 use crate::events::{SessionCreated, SignInLinkCreated};
 use crate::model::*;
@@ -75,7 +75,7 @@ pub(crate) fn hash(text: &str) -> Vec<u8> {
 pub struct Credentials {
     internal: Internal,
     clock: Arc<dyn Clock>,
-    cache: moka::sync::Cache<Vec<u8>, Option<Identity>>,
+    cache: moka::sync::Cache<Vec<u8>, Found>,
     cookie: &'static str,
 }
 
@@ -89,17 +89,23 @@ impl Credentials {
         Self { internal: db.internal("iam.credentials"), clock: db.clock(), cache, cookie: cookie_name(tls) }
     }
 
-    async fn find(&self, credential: &str, key: &Vec<u8>) -> Result<Option<Identity>> {
+    async fn find(&self, credential: &str, key: &Vec<u8>) -> Result<Found> {
         let now = self.clock.now();
         if credential.starts_with(CredentialKind::ApiKey.prefix()) {
             let row = self.internal.query_opt(store::KEY_FIND, &[key, &now]).await?;
-            return Ok(row.map(|row| key_identity(row.get(0), row.get(1), row.get(2))));
+            let identity = row.map(|row| key_identity(row.get(0), row.get(1), row.get(2)));
+            return Ok(identity.map_or(Found::Wrong, Found::Good));
         }
         if credential.starts_with(CredentialKind::Session.prefix()) {
             let row = self.internal.query_opt(store::SESSION_FIND, &[key, &now]).await?;
-            return Ok(row.map(|row| operator_identity(OperatorId::from_uuid(row.get(0)), Some(row.get(1)))));
+            let Some(row) = row else { return Ok(Found::Wrong) };
+            if !row.get::<_, bool>(2) {
+                return Ok(Found::Stale);
+            }
+            let operator = OperatorId::from_uuid(row.get(0));
+            return Ok(Found::Good(operator_identity(operator, Some(row.get(1)))));
         }
-        Ok(None)
+        Ok(Found::Wrong)
     }
 }
 
@@ -136,7 +142,7 @@ impl Authenticator for Credentials {
         Ok(Some(Credential { text: Secret::new(session.to_owned()), optional: true }))
     }
 
-    fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, Result<Option<Identity>>> {
+    fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, Result<Found>> {
         Box::pin(async move {
             let key = hash(credential.text.expose());
             if let Some(found) = self.cache.get(&key) {

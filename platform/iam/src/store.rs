@@ -94,8 +94,9 @@ UPDATE iam.sign_in_link SET used_at = $2 WHERE code_hash = $1 AND used_at IS NUL
 pub const SESSION_INSERT: &str = "
 INSERT INTO iam.session (id, operator_id, token_hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
 
+/// Also one that is over, and whether it is.
 pub const SESSION_FIND: &str = "
-SELECT operator_id, expires_at FROM iam.session WHERE token_hash = $1 AND revoked_at IS NULL AND expires_at > $2";
+SELECT operator_id, expires_at, revoked_at IS NULL AND expires_at > $2 FROM iam.session WHERE token_hash = $1";
 
 pub const SUMMARY_UPSERT: &str = "
 INSERT INTO iam.organization_summary (org_id, projects_active, projects_archived)

@@ -7,10 +7,11 @@ use ::events::{Feed, Sequencer, run_projection};
 use db::Login;
 use testkit::{SPINE, TestDb, eventually};
 use tokio_util::sync::CancellationToken;
-use types::{Name, SystemEntropy};
+use types::{Name, Secret, SystemEntropy};
+use web::{Authenticator as _, Credential, Found};
 
 use crate::summary::OrganizationSummary;
-use crate::{Iam, MIGRATION_SET, RoleDecider};
+use crate::{Credentials, Iam, MIGRATION_SET, RoleDecider};
 
 fn name(text: &str) -> Name {
     Name::parse(text).unwrap()
@@ -76,4 +77,30 @@ async fn a_rebuilt_summary_is_the_same_to_the_byte() {
     test.run("UPDATE iam.organization_summary SET projects_active = 99").await;
     ::events::rebuild(&OrganizationSummary, &test.db.internal("rebuild")).await.unwrap();
     assert_eq!(summary(&test).await, incremental);
+}
+
+/// Which cookies count as guesses: see `web::Found`.
+#[tokio::test]
+async fn a_session_that_is_over_is_stale_and_one_that_never_was_is_wrong() {
+    let test = TestDb::with(&[SPINE, MIGRATION_SET]).await;
+    test.run(
+        "INSERT INTO iam.operator (id, name, created_at) VALUES (gen_random_uuid(), 'first', now());
+         INSERT INTO iam.session (id, operator_id, token_hash, created_at, expires_at, revoked_at)
+         SELECT gen_random_uuid(), o.id, sha256(convert_to(s.token, 'UTF8')), now(), s.expires_at, s.revoked_at
+         FROM iam.operator o, (VALUES ('gpuaas_ses_open', now() + interval '1 day', NULL::timestamptz),
+                                      ('gpuaas_ses_over', now() - interval '1 day', NULL),
+                                      ('gpuaas_ses_revoked', now() + interval '1 day', now())) s (token, expires_at, revoked_at)",
+    )
+    .await;
+    let credentials = Credentials::new(&test.db, false);
+    for (token, expected) in [("open", "Good"), ("over", "Stale"), ("revoked", "Stale"), ("guessed", "Wrong")]
+    {
+        let credential = Credential { text: Secret::new(format!("gpuaas_ses_{token}")), optional: true };
+        let found = match credentials.identify(&credential).await.unwrap() {
+            Found::Good(_) => "Good",
+            Found::Stale => "Stale",
+            Found::Wrong => "Wrong",
+        };
+        assert_eq!(found, expected, "{token}");
+    }
 }

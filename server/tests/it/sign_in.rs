@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::json;
-use testkit::{Scratch, binary};
+use testkit::{Scratch, binary, eventually};
 
 use crate::installation::Installation;
 use crate::shared::{gpuaasd, unique};
@@ -107,6 +107,20 @@ async fn a_session_cookie_signs_in_but_only_our_own_pages_may_change_things() {
         assert_eq!(refused.code(), "cross_site_request");
     }
     with(Method::POST, "/api/v1/orgs", &[("sec-fetch-site", "same-origin")], Some(&body)).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_session_that_is_over_is_nobodys() {
+    let anonymous = gpuaasd().anonymous();
+    let signed_in = anonymous.post("/api/v1/sessions", &json!({"code": code()})).await.expect(201);
+    let cookie = signed_in.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let with =
+        async |path: &str| anonymous.send(Method::GET, path, &[("cookie", &cookie)], None).await.unwrap();
+    with("/api/v1/session").await.expect(200);
+    let sql = "UPDATE iam.session SET expires_at = now() WHERE token_hash = sha256(convert_to($1, 'UTF8'))";
+    let token = cookie.split_once('=').unwrap().1;
+    assert_eq!(crate::shared::database().await.execute(sql, &[&token]).await.unwrap(), 1);
+    eventually("the session is over", async || with("/api/v1/orgs").await.status == 401).await;
 }
 
 #[test]

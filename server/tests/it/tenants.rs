@@ -1,10 +1,15 @@
 //! Every operation that is declared, tried by callers who must not get in. The list comes from the served document, so
 //! an operation cannot be forgotten.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
 use http::Method;
 use serde_json::{Value, json};
+use testkit::{HttpClient, eventually};
 
-use crate::shared::{gpuaasd, id, organization};
+use crate::shared::{database, gpuaasd, id, organization, unique};
 
 struct Operation {
     method: Method,
@@ -128,4 +133,65 @@ fn with_examples(path: &str, operation: &Value, document: &Value) -> String {
 
 fn fill(path: &str, org: &str, project: &str) -> String {
     path.replace("{org_id}", org).replace("{project_id}", project)
+}
+
+/// A key of an organization, as no operation makes one yet.
+async fn key_of(database: &tokio_postgres::Client, organization: &Value) -> HttpClient {
+    let key = format!("gpuaas_key_{}", unique("tenant").replace(' ', "-"));
+    let sql = "INSERT INTO iam.api_key (id, org_id, name, role, key_hash, created_at)
+               SELECT gen_random_uuid(), o.id, k.name, k.role, sha256(convert_to($2, 'UTF8')), now()
+               FROM iam.organization o, (SELECT name, role FROM iam.api_key WHERE org_id IS NOT NULL LIMIT 1) k
+               WHERE o.name = $1";
+    let made = database.execute(sql, &[&organization["name"].as_str().unwrap(), &key]).await.unwrap();
+    assert_eq!(made, 1);
+    gpuaasd().anonymous().with_token(&key)
+}
+
+/// Changes of one row wait for each other, each with a connection. Those of one tenant must leave some to the others.
+#[tokio::test]
+async fn a_tenant_that_queues_for_one_row_keeps_nobody_else_waiting() {
+    let (operator, database) = (gpuaasd().operator(), database().await);
+    let (busy, quiet) = (organization(&operator, "busy").await, organization(&operator, "quiet").await);
+    let keys = [key_of(&database, &busy).await, key_of(&database, &busy).await];
+    let other = key_of(&database, &quiet).await;
+    let name = busy["name"].as_str().unwrap();
+    database.batch_execute("BEGIN").await.unwrap();
+    database.execute("SELECT FROM iam.organization WHERE name = $1 FOR UPDATE", &[&name]).await.unwrap();
+
+    let path = format!("/api/v1/orgs/{}", id(&busy));
+    let (mut attack, over) = (tokio::task::JoinSet::new(), Arc::new(AtomicBool::new(false)));
+    let answers = Arc::new(Mutex::new(BTreeSet::new()));
+    // A few more than the pool and its queue hold.
+    for number in 0..140 {
+        let (key, path) = (keys[number % 2].clone(), path.clone());
+        let (over, answers) = (Arc::clone(&over), Arc::clone(&answers));
+        attack.spawn(async move {
+            while !over.load(Ordering::Relaxed) {
+                let body = json!({"name": unique("busy")});
+                let code = key.send(Method::PATCH, &path, &[], Some(&body)).await.unwrap().code();
+                answers.lock().unwrap().insert(code);
+            }
+        });
+    }
+    eventually("changes queue for the row", async || {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        database.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) >= 4
+    })
+    .await;
+    let path = format!("/api/v1/orgs/{}", id(&quiet));
+    for _ in 0..20 {
+        other.get(&path).await.expect(200);
+        let body = json!({"name": unique("quiet")});
+        other.send(Method::PATCH, &path, &[], Some(&body)).await.unwrap().expect(200);
+        other.post(&format!("{path}/projects"), &json!({"name": unique("quiet")})).await.expect(201);
+    }
+    // The platform can deal with the busy one all the same.
+    operator.get(&format!("/api/v1/orgs/{}", id(&busy))).await.expect(200);
+
+    let told = async || answers.lock().unwrap().contains("organization_busy");
+    eventually("the busy one is told why it is refused", told).await;
+    assert!(!answers.lock().unwrap().contains("overloaded"), "{answers:?}");
+    over.store(true, Ordering::Relaxed);
+    database.batch_execute("ROLLBACK").await.unwrap();
+    attack.join_all().await;
 }

@@ -30,7 +30,7 @@ const UNSOUND: [(&str, &str, &str, &str); 8] = [
     (
         "a permit made by hand",
         "PERMIT",
-        "Permit::<ThingCreate> { resource: toy::resource(toy::org(1)), policy_version: 1, action: std::marker::PhantomData }",
+        "Permit::<ThingCreate> { resource: toy::resource(toy::org(1)), share: testkit::authz::Scope::Platform, policy_version: 1, action: std::marker::PhantomData }",
         "E0451",
     ),
     ("a permit used twice", "AFTER", "db.read(&permit);", "E0382"),
