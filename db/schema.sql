@@ -307,7 +307,7 @@ CREATE TABLE spine.audit_entry (
     CONSTRAINT audit_entry_pkey PRIMARY KEY (xid, id, at)
 ) PARTITION BY RANGE (at);
 ALTER TABLE spine.audit_entry ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE INDEX audit_entry_by_org ON ONLY spine.audit_entry USING btree (org_id, at, id);
+CREATE INDEX audit_entry_by_org ON ONLY spine.audit_entry USING btree (org_id, xid, id, at);
 CREATE INDEX audit_entry_by_time ON ONLY spine.audit_entry USING btree (at, id);
 CREATE POLICY sealer ON spine.audit_entry FOR SELECT TO ${sealer} USING (true);
 CREATE POLICY tenant ON spine.audit_entry FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));

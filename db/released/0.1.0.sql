@@ -920,7 +920,7 @@ ALTER TABLE ONLY spine.outbox ATTACH PARTITION spine.outbox_default DEFAULT;
 -- Data for Name: era; Type: TABLE DATA; Schema: audit; Owner: ${owner}
 --
 
-INSERT INTO audit.era VALUES (1, 0, 7708579346383874552);
+INSERT INTO audit.era VALUES (1, 0, 7708593085269259267);
 
 
 --
@@ -1000,10 +1000,10 @@ INSERT INTO audit.tree VALUES (true, 0, '\x0000000000000000', '0', '00000000-000
 -- Data for Name: gpuaas_migration; Type: TABLE DATA; Schema: public; Owner: ${owner}
 --
 
-INSERT INTO public.gpuaas_migration VALUES ('spine', 1, 'spine', '\x60455935a9fb1e27f0b88d421ed673544a0a00e96110afae5b06d555d56ec607', true, '2026-11-16 01:44:51.808172+00');
-INSERT INTO public.gpuaas_migration VALUES ('iam', 1, 'iam', '\xd34e313a652abef55bd2d183e1b851fe445c25e820514a468f464ce0f58061e6', true, '2026-11-16 01:44:51.837303+00');
-INSERT INTO public.gpuaas_migration VALUES ('audit', 1, 'audit', '\x486e05bb9ac97b6dd6ace828a8dfaa5b20eca284a90c44676908b93ecf79464e', true, '2026-11-16 01:44:51.855807+00');
-INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x9298f4a226bcfc28681150068b213536b72ad69d3c5a6e3beceb9aed4662fc40', true, '2026-11-16 01:44:51.871966+00');
+INSERT INTO public.gpuaas_migration VALUES ('spine', 1, 'spine', '\x9224b1e4cb39cb51d9032481fd084e0c59e3a65249791b862fdb02ac6cb13c79', true, '2026-11-16 02:38:11.029201+00');
+INSERT INTO public.gpuaas_migration VALUES ('iam', 1, 'iam', '\xd34e313a652abef55bd2d183e1b851fe445c25e820514a468f464ce0f58061e6', true, '2026-11-16 02:38:11.055531+00');
+INSERT INTO public.gpuaas_migration VALUES ('audit', 1, 'audit', '\x486e05bb9ac97b6dd6ace828a8dfaa5b20eca284a90c44676908b93ecf79464e', true, '2026-11-16 02:38:11.069148+00');
+INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x9298f4a226bcfc28681150068b213536b72ad69d3c5a6e3beceb9aed4662fc40', true, '2026-11-16 02:38:11.082444+00');
 
 
 --
@@ -1070,7 +1070,7 @@ INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x9298f4a2
 -- Data for Name: sequencer; Type: TABLE DATA; Schema: spine; Owner: ${owner}
 --
 
-INSERT INTO spine.sequencer VALUES (true, 1, 0, '-infinity', '0', '00000000-0000-0000-0000-000000000000', 7708579346383874552);
+INSERT INTO spine.sequencer VALUES (true, 1, 0, '-infinity', '0', '00000000-0000-0000-0000-000000000000', 7708593085269259267);
 
 
 --
@@ -1426,7 +1426,7 @@ CREATE INDEX secret_version_ending ON secrets.secret_version USING btree (readab
 -- Name: audit_entry_by_org; Type: INDEX; Schema: spine; Owner: ${owner}
 --
 
-CREATE INDEX audit_entry_by_org ON ONLY spine.audit_entry USING btree (org_id, at, id);
+CREATE INDEX audit_entry_by_org ON ONLY spine.audit_entry USING btree (org_id, xid, id, at);
 
 
 --
@@ -1444,10 +1444,10 @@ CREATE INDEX audit_entry_default_at_id_idx ON spine.audit_entry_default USING bt
 
 
 --
--- Name: audit_entry_default_org_id_at_id_idx; Type: INDEX; Schema: spine; Owner: ${owner}
+-- Name: audit_entry_default_org_id_xid_id_at_idx; Type: INDEX; Schema: spine; Owner: ${owner}
 --
 
-CREATE INDEX audit_entry_default_org_id_at_id_idx ON spine.audit_entry_default USING btree (org_id, at, id);
+CREATE INDEX audit_entry_default_org_id_xid_id_at_idx ON spine.audit_entry_default USING btree (org_id, xid, id, at);
 
 
 --
@@ -1493,10 +1493,10 @@ ALTER INDEX spine.audit_entry_by_time ATTACH PARTITION spine.audit_entry_default
 
 
 --
--- Name: audit_entry_default_org_id_at_id_idx; Type: INDEX ATTACH; Schema: spine; Owner: ${owner}
+-- Name: audit_entry_default_org_id_xid_id_at_idx; Type: INDEX ATTACH; Schema: spine; Owner: ${owner}
 --
 
-ALTER INDEX spine.audit_entry_by_org ATTACH PARTITION spine.audit_entry_default_org_id_at_id_idx;
+ALTER INDEX spine.audit_entry_by_org ATTACH PARTITION spine.audit_entry_default_org_id_xid_id_at_idx;
 
 
 --
