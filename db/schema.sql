@@ -147,7 +147,6 @@ CREATE TABLE iam.organization (
     CONSTRAINT organization_state_check CHECK ((state = ANY (ARRAY['active'::text, 'archiving'::text, 'archived'::text])))
 );
 ALTER TABLE iam.organization ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY owner_checks ON iam.organization FOR SELECT TO ${owner} USING (true);
 CREATE POLICY tenant ON iam.organization FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 CREATE UNIQUE INDEX organization_name_once ON iam.organization USING btree (name_key) WHERE (state <> 'archived'::text);
 GRANT INSERT, SELECT, UPDATE ON iam.organization TO ${app};
@@ -257,7 +256,6 @@ CREATE TABLE secrets.secret (
 );
 ALTER TABLE secrets.secret ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 CREATE INDEX secret_by_project ON secrets.secret USING btree (COALESCE(project_id, '00000000-0000-0000-0000-000000000000'::uuid), id);
-CREATE POLICY owner_checks ON secrets.secret FOR SELECT TO ${owner} USING (true);
 CREATE POLICY tenant ON secrets.secret FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 CREATE UNIQUE INDEX secret_name_once ON secrets.secret USING btree (COALESCE(project_id, '00000000-0000-0000-0000-000000000000'::uuid), name_key) WHERE (state <> 'retired'::text);
 GRANT INSERT, SELECT, UPDATE (current_version, state, state_since, generation, updated_at) ON secrets.secret TO ${app};
@@ -307,7 +305,7 @@ CREATE TABLE spine.audit_entry (
     CONSTRAINT audit_entry_pkey PRIMARY KEY (xid, id, at)
 ) PARTITION BY RANGE (at);
 ALTER TABLE spine.audit_entry ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE INDEX audit_entry_by_org ON ONLY spine.audit_entry USING btree (org_id, at, id);
+CREATE INDEX audit_entry_by_org ON ONLY spine.audit_entry USING btree (org_id, xid, id, at);
 CREATE INDEX audit_entry_by_time ON ONLY spine.audit_entry USING btree (at, id);
 CREATE POLICY sealer ON spine.audit_entry FOR SELECT TO ${sealer} USING (true);
 CREATE POLICY tenant ON spine.audit_entry FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));

@@ -920,7 +920,7 @@ ALTER TABLE ONLY spine.outbox ATTACH PARTITION spine.outbox_default DEFAULT;
 -- Data for Name: era; Type: TABLE DATA; Schema: audit; Owner: ${owner}
 --
 
-INSERT INTO audit.era VALUES (1, 0, 7708579346383874552);
+INSERT INTO audit.era VALUES (1, 0, 7708596656367580688);
 
 
 --
@@ -1000,10 +1000,10 @@ INSERT INTO audit.tree VALUES (true, 0, '\x0000000000000000', '0', '00000000-000
 -- Data for Name: gpuaas_migration; Type: TABLE DATA; Schema: public; Owner: ${owner}
 --
 
-INSERT INTO public.gpuaas_migration VALUES ('spine', 1, 'spine', '\x60455935a9fb1e27f0b88d421ed673544a0a00e96110afae5b06d555d56ec607', true, '2026-11-16 01:44:51.808172+00');
-INSERT INTO public.gpuaas_migration VALUES ('iam', 1, 'iam', '\xd34e313a652abef55bd2d183e1b851fe445c25e820514a468f464ce0f58061e6', true, '2026-11-16 01:44:51.837303+00');
-INSERT INTO public.gpuaas_migration VALUES ('audit', 1, 'audit', '\x486e05bb9ac97b6dd6ace828a8dfaa5b20eca284a90c44676908b93ecf79464e', true, '2026-11-16 01:44:51.855807+00');
-INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x9298f4a226bcfc28681150068b213536b72ad69d3c5a6e3beceb9aed4662fc40', true, '2026-11-16 01:44:51.871966+00');
+INSERT INTO public.gpuaas_migration VALUES ('spine', 1, 'spine', '\x9224b1e4cb39cb51d9032481fd084e0c59e3a65249791b862fdb02ac6cb13c79', true, '2026-11-16 02:52:02.046151+00');
+INSERT INTO public.gpuaas_migration VALUES ('iam', 1, 'iam', '\x8a36da8da6fbb6e0f708126574224d75312bab5db88bf96e3211f2f724208663', true, '2026-11-16 02:52:02.084728+00');
+INSERT INTO public.gpuaas_migration VALUES ('audit', 1, 'audit', '\x486e05bb9ac97b6dd6ace828a8dfaa5b20eca284a90c44676908b93ecf79464e', true, '2026-11-16 02:52:02.097235+00');
+INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x2cbfd9a18a7c9f95fe095e769d2eae31efae557fba9753e786e5374dbb4cc06d', true, '2026-11-16 02:52:02.113723+00');
 
 
 --
@@ -1070,7 +1070,7 @@ INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x9298f4a2
 -- Data for Name: sequencer; Type: TABLE DATA; Schema: spine; Owner: ${owner}
 --
 
-INSERT INTO spine.sequencer VALUES (true, 1, 0, '-infinity', '0', '00000000-0000-0000-0000-000000000000', 7708579346383874552);
+INSERT INTO spine.sequencer VALUES (true, 1, 0, '-infinity', '0', '00000000-0000-0000-0000-000000000000', 7708596656367580688);
 
 
 --
@@ -1426,7 +1426,7 @@ CREATE INDEX secret_version_ending ON secrets.secret_version USING btree (readab
 -- Name: audit_entry_by_org; Type: INDEX; Schema: spine; Owner: ${owner}
 --
 
-CREATE INDEX audit_entry_by_org ON ONLY spine.audit_entry USING btree (org_id, at, id);
+CREATE INDEX audit_entry_by_org ON ONLY spine.audit_entry USING btree (org_id, xid, id, at);
 
 
 --
@@ -1444,10 +1444,10 @@ CREATE INDEX audit_entry_default_at_id_idx ON spine.audit_entry_default USING bt
 
 
 --
--- Name: audit_entry_default_org_id_at_id_idx; Type: INDEX; Schema: spine; Owner: ${owner}
+-- Name: audit_entry_default_org_id_xid_id_at_idx; Type: INDEX; Schema: spine; Owner: ${owner}
 --
 
-CREATE INDEX audit_entry_default_org_id_at_id_idx ON spine.audit_entry_default USING btree (org_id, at, id);
+CREATE INDEX audit_entry_default_org_id_xid_id_at_idx ON spine.audit_entry_default USING btree (org_id, xid, id, at);
 
 
 --
@@ -1493,10 +1493,10 @@ ALTER INDEX spine.audit_entry_by_time ATTACH PARTITION spine.audit_entry_default
 
 
 --
--- Name: audit_entry_default_org_id_at_id_idx; Type: INDEX ATTACH; Schema: spine; Owner: ${owner}
+-- Name: audit_entry_default_org_id_xid_id_at_idx; Type: INDEX ATTACH; Schema: spine; Owner: ${owner}
 --
 
-ALTER INDEX spine.audit_entry_by_org ATTACH PARTITION spine.audit_entry_default_org_id_at_id_idx;
+ALTER INDEX spine.audit_entry_by_org ATTACH PARTITION spine.audit_entry_default_org_id_xid_id_at_idx;
 
 
 --
@@ -1701,13 +1701,6 @@ ALTER TABLE iam.organization ENABLE ROW LEVEL SECURITY;
 ALTER TABLE iam.organization_summary ENABLE ROW LEVEL SECURITY;
 
 --
--- Name: organization owner_checks; Type: POLICY; Schema: iam; Owner: ${owner}
---
-
-CREATE POLICY owner_checks ON iam.organization FOR SELECT TO ${owner} USING (true);
-
-
---
 -- Name: project; Type: ROW SECURITY; Schema: iam; Owner: ${owner}
 --
 
@@ -1746,13 +1739,6 @@ CREATE POLICY tenant ON iam.project TO ${app}, ${reader} USING (((org_id = ( SEL
 --
 
 ALTER TABLE secrets.delivery ENABLE ROW LEVEL SECURITY;
-
---
--- Name: secret owner_checks; Type: POLICY; Schema: secrets; Owner: ${owner}
---
-
-CREATE POLICY owner_checks ON secrets.secret FOR SELECT TO ${owner} USING (true);
-
 
 --
 -- Name: secret; Type: ROW SECURITY; Schema: secrets; Owner: ${owner}

@@ -23,7 +23,8 @@ use crate::assemble::Base;
 pub static LATE_SECONDS: Setting<u64> = Setting::new(
     "system.late_seconds",
     60,
-    "How long an event may wait for its position, or an audit entry for its seal, before readiness warns, in seconds.",
+    "How long an event may wait for its position before readiness warns, in seconds. For an audit entry's seal: \
+     audit.seal_late_seconds.",
 )
 .checked(|v| *v >= 1);
 
@@ -79,10 +80,11 @@ impl Health {
     }
 
     async fn warnings(&self) -> Vec<String> {
-        let limit = LATE_SECONDS.seconds(&self.base.settings);
         match self.waiting().await {
             Ok(all) => {
-                let late = all.into_iter().filter(|(_, waiting)| *waiting > limit);
+                let late = all
+                    .into_iter()
+                    .filter(|(what, waiting)| *waiting > what.limit().seconds(&self.base.settings));
                 late.map(|(what, waiting)| what.warning(waiting.as_secs())).collect()
             }
             Err(error) => vec![format!("what is late could not be read: {error}")],
@@ -117,13 +119,22 @@ impl Late {
         }
     }
 
+    const fn limit(self) -> &'static Setting<u64> {
+        match self {
+            Self::Position => &LATE_SECONDS,
+            Self::Seal => &audit::SEAL_LATE_SECONDS,
+        }
+    }
+
     fn warning(self, seconds: u64) -> String {
         match self {
             Self::Position => format!(
-                "an event has been waiting for its position for {seconds} s: is the role outbox-relay running?"
+                "an event has been waiting for its position for {seconds} s: is the role outbox-relay running, or does a \
+                 transaction hold it back?"
             ),
             Self::Seal => format!(
-                "an audit entry has been waiting for its seal for {seconds} s: is the role audit-sealer running?"
+                "an audit entry has been waiting for its seal for {seconds} s: is the role audit-sealer running, or does a \
+                 transaction hold it back?"
             ),
         }
     }

@@ -16,8 +16,9 @@ use crate::error::{DbError, IDEMPOTENCY_IN_PROGRESS, IDEMPOTENCY_KEY_REUSED};
 use crate::pool::{Connection, at_most_one};
 
 pub(crate) const LOCK: &str = "SELECT pg_advisory_xact_lock($1)";
+/// The newest, if there are several: when a key is used again after its day, a server whose clock is behind sees both.
 pub(crate) const FIND: &str = "SELECT body_hash, result::text FROM spine.idempotency
-    WHERE key_hash = $1 AND operation = $2 AND actor = $3 AND at > $4";
+    WHERE key_hash = $1 AND operation = $2 AND actor = $3 AND at > $4 ORDER BY at DESC LIMIT 1";
 
 /// How long a result is kept for retries. Part of the API's contract, and the partitions' size depends on it.
 const KEPT_HOURS: i64 = 24; // fixed: documented contract, see docs/guides/http.md

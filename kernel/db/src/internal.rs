@@ -9,6 +9,7 @@ use crate::Params;
 use crate::backstop;
 use crate::error::DbError;
 use crate::pool::{Pool, at_most_one};
+use crate::read;
 use crate::transaction::Transaction;
 
 /// A worker's access, across organizations.
@@ -28,8 +29,10 @@ impl Internal {
         self.worker
     }
 
+    /// A read; what it writes fails on a test server.
     pub async fn query(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, DbError> {
-        self.pool.get(Scope::Platform).await?.query(Scope::Platform, sql, params).await
+        let connection = self.pool.get(Scope::Platform).await?;
+        read::rows(connection, Scope::Platform, self.backstop, sql, params).await
     }
 
     pub async fn query_opt(&self, sql: &'static str, params: Params<'_>) -> Result<Option<Row>, DbError> {

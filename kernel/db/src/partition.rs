@@ -7,6 +7,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use types::Timestamp;
 
+use crate::Params;
 use crate::error::DbError;
 use crate::internal::Internal;
 
@@ -16,6 +17,8 @@ pub struct PartitionedTable {
     pub name: &'static str,
     column: &'static str,
     every: Every,
+    /// The table, if its old rows may go.
+    prunes: &'static [&'static str],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +28,14 @@ enum Every {
 }
 
 impl PartitionedTable {
-    pub const AUDIT_ENTRY: Self = Self { name: "audit_entry", column: "at", every: Every::Month };
-    pub const OUTBOX: Self = Self { name: "outbox", column: "at", every: Every::Day };
-    pub const LOG: Self = Self { name: "log", column: "sequenced_at", every: Every::Day };
-    pub const IDEMPOTENCY: Self = Self { name: "idempotency", column: "at", every: Every::Day };
+    pub const AUDIT_ENTRY: Self =
+        Self { name: "audit_entry", column: "at", every: Every::Month, prunes: &[] };
+    pub const OUTBOX: Self =
+        Self { name: "outbox", column: "at", every: Every::Day, prunes: &["spine.outbox"] };
+    pub const LOG: Self =
+        Self { name: "log", column: "sequenced_at", every: Every::Day, prunes: &["spine.log"] };
+    pub const IDEMPOTENCY: Self =
+        Self { name: "idempotency", column: "at", every: Every::Day, prunes: &["spine.idempotency"] };
     pub const ALL: [Self; 4] = [Self::AUDIT_ENTRY, Self::OUTBOX, Self::LOG, Self::IDEMPOTENCY];
 
     /// Partitions are made this many periods ahead; the default partition catches what lies beyond.
@@ -40,7 +47,8 @@ impl PartitionedTable {
         for period in 0..=Self::AHEAD {
             let Some((lower, upper, suffix)) = self.bounds(now, period) else { continue };
             let rows = internal
-                .query(
+                .bookkeeping_one(
+                    &[],
                     "SELECT spine.partition_make($1, $2, $3, $4, $5)",
                     &[&self.name, &self.column, &lower, &upper, &suffix],
                 )
@@ -56,8 +64,9 @@ impl PartitionedTable {
         let before = now.checked_sub(keep).unwrap_or(Timestamp::MIN);
         let mut dropped = 0;
         loop {
+            let params: Params<'_> = &[&self.name, &self.column, &before];
             let rows = internal
-                .query("SELECT spine.partition_prune($1, $2, $3)", &[&self.name, &self.column, &before])
+                .bookkeeping_one(self.prunes, "SELECT spine.partition_prune($1, $2, $3)", params)
                 .await?;
             if !rows.first().is_some_and(|row| row.get(0)) {
                 return Ok(dropped);

@@ -152,7 +152,8 @@ impl Settings {
         fixed.or_else(stored).unwrap_or_else(|| setting.default.clone())
     }
 
-    /// The value for an organization or project: its own, else the platform's.
+    /// The value for an organization or project: its own, else the platform's. Nobody asks yet: the limits and retentions of
+    /// single organizations and projects, which identity brings, will.
     pub fn get_for<T: Serialize + DeserializeOwned + Clone + Sync>(
         &self,
         setting: &Setting<T>,

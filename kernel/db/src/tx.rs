@@ -50,14 +50,14 @@ impl Db {
         Self { inner: Arc::new(Inner { pool, clock, ids, nudges, backstop: false }) }
     }
 
-    /// For tests: every bookkeeping transaction is checked against the tables it really wrote.
+    /// For tests: every bookkeeping transaction is checked against the tables it really wrote, and a read cannot write.
     pub fn with_backstop(pool: Pool, clock: Arc<dyn Clock>, ids: IdMaker, nudges: Nudges) -> Self {
         Self { inner: Arc::new(Inner { pool, clock, ids, nudges, backstop: true }) }
     }
 
     /// Reads what the permit allows.
     pub fn read<A: Action>(&self, permit: &Permit<A>) -> Reader {
-        Reader::new(&self.inner.pool, permit)
+        Reader::new(&self.inner.pool, permit, self.inner.backstop)
     }
 
     /// Work of our own that is no change of domain state: leases, positions, caches. `worker` names it in errors.

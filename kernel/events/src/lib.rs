@@ -38,7 +38,7 @@ pub use log_event::{CloudEvent, EventId, LogEvent};
 pub use parked::{ParkedEvent, parked};
 pub use projection::{Projection, as_of as projection_as_of, rebuild, run as run_projection};
 pub use sequencer::Sequencer;
-pub use settings::{LOG_RETENTION_SECONDS, OUTBOX_RETENTION_SECONDS, SETTINGS};
+pub use settings::{LOG_RETENTION_SECONDS, SETTINGS, outbox_retention};
 pub use store::NEW_CLUSTER;
 pub use wait::wait_until;
 

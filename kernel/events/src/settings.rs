@@ -1,6 +1,8 @@
 //! How long events are kept, and how patiently they are worked on.
 
-use db::{Setting, SettingInfo};
+use std::time::Duration;
+
+use db::{Setting, SettingInfo, Settings};
 
 pub static LOG_RETENTION_SECONDS: Setting<u64> = Setting::new(
     "events.log_retention_seconds",
@@ -8,12 +10,25 @@ pub static LOG_RETENTION_SECONDS: Setting<u64> = Setting::new(
     "How long events can be replayed by cursor, in seconds. Older cursors get 410. What a consumer has not read is kept longer.",
 )
 .checked(|v| *v >= 3600);
-pub static OUTBOX_RETENTION_SECONDS: Setting<u64> = Setting::new(
+static OUTBOX_RETENTION_SECONDS: Setting<u64> = Setting::new(
     "events.outbox_retention_seconds",
     2 * 24 * 3600,
-    "How long sequenced events stay in the outbox, in seconds.",
+    "How long sequenced events stay in the outbox, in seconds; never longer than events.log_retention_seconds.",
 )
 .checked(|v| *v >= 3600);
+
+/// How long sequenced events stay in the outbox. Not longer than in the log: after a restore, what the outbox has and the log
+/// has not is taken for events that never had a position, and would happen a second time.
+pub fn outbox_retention(settings: &Settings) -> Duration {
+    let (outbox, log) = (OUTBOX_RETENTION_SECONDS.seconds(settings), LOG_RETENTION_SECONDS.seconds(settings));
+    if outbox > log {
+        tracing::warn!(
+            "events.outbox_retention_seconds is longer than events.log_retention_seconds, which is used instead: correct one"
+        );
+    }
+    outbox.min(log)
+}
+
 pub static SWEEP_MS: Setting<u64> = Setting::new(
     "events.sweep_ms",
     1_000,

@@ -41,3 +41,13 @@ async fn an_organizations_events_are_found_by_its_index() {
         "{plan}"
     );
 }
+
+#[test]
+fn the_outbox_is_never_kept_longer_than_the_log() {
+    let kept = |outbox: u64, log: u64| {
+        let seconds = [("events.outbox_retention_seconds", outbox), ("events.log_retention_seconds", log)];
+        let values = seconds.map(|(key, value)| (key.to_owned(), value.into()));
+        crate::outbox_retention(&db::Settings::with_overrides(values.into())).as_secs()
+    };
+    assert_eq!((kept(7_200, 86_400), kept(86_400, 7_200)), (7_200, 7_200));
+}

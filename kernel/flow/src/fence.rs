@@ -72,6 +72,13 @@ impl<S: State> Fence<S> {
         Ok(())
     }
 
+    /// For a change that leaves the flow where it is: nobody takes the flow over until it is committed. A worker that lost
+    /// its lease gets an error here, and its change is rolled back. Goes first, before the rows that a successor may lock.
+    pub async fn hold(&self, tx: &mut Tx<'_>) -> Result<(), DbError> {
+        let params: db::Params<'_> = &[&self.id, &self.token, &self.generation()];
+        tx.query_opt(store::HOLD, params).await?.map(drop).ok_or_else(lost)
+    }
+
     /// Moves the flow alone.
     pub(crate) async fn goto(&self, internal: &Internal, to: S, now: Timestamp) -> Result<(), DbError> {
         let next = self.next(to, now)?;

@@ -8,7 +8,8 @@
 //! Invariants
 //! - A transition is written only by the holder of the row's lease token, at the generation it was read with: a
 //!   worker that lost its lease changes nothing, however late it comes ([`Fence`]).
-//! - A domain change and the transition that belongs to it commit together ([`Fence::advance`] inside the change).
+//! - A domain change and the transition that belongs to it commit together ([`Fence::advance`] inside the change). One that
+//!   moves nothing holds the flow until it is committed ([`Fence::hold`]).
 //! - At most one live flow exists per kind and key.
 //! - Nudges only shorten the wait; the periodic sweep is the guarantee.
 //! - Every state has a time limit; overrun is counted and logged with the reason it waits for and who owns it.

@@ -35,6 +35,10 @@ UPDATE spine.flow SET state = $4, generation = generation + 1, entered_at = $5, 
 WHERE id = $1 AND lease_token = $2 AND generation = $3 AND done_at IS NULL
 RETURNING generation";
 
+/// Keeps the lease from being taken over until the transaction ends.
+pub(crate) const HOLD: &str = "
+SELECT id FROM spine.flow WHERE id = $1 AND lease_token = $2 AND generation = $3 AND done_at IS NULL FOR NO KEY UPDATE";
+
 /// Gives the lease back until `$4`; at once, if the flow was woken since it was leased. Says so.
 pub(crate) const WAIT: &str = "
 UPDATE spine.flow SET wake_at = CASE WHEN woken THEN wake_at ELSE $4::timestamptz END, waiting_for = $5, attempts = $6,

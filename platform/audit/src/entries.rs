@@ -4,17 +4,20 @@
 //! organization (operators, auditors, support), recorded in that organization, so its people see who looked at what. A
 //! page of everybody's entries is recorded in each organization it shows, and for the platform with what was asked.
 //! Not recorded: an organization's own people reading their own log, which would make the log mostly about itself. The
-//! entry is committed before the page is sent; a page that cannot be recorded is not given. A listing ends at the time
-//! it began (the cursor carries it), so that the entries made by reading page after page never become further pages.
+//! entry is committed before the page is sent; a page that cannot be recorded is not given.
+//!
+//! A listing goes by the entries' numbers, so it shows sealed entries only, and ends at the checkpoint that was newest when
+//! it began: all its pages prove towards that one, and the entries made by reading page after page never become further
+//! pages. Whoever asks again with `since` set to that checkpoint's size gets what was sealed after it: nothing twice, and
+//! nothing is missed, however late it was committed.
 
 use std::collections::BTreeMap;
 
 use authz::{Action, Context, Resource, authorize};
-use db::{Change, Reader};
+use db::{Change, Reader, Row};
 use merkle::ProofPlan;
 use serde::{Deserialize, Serialize};
 use types::{Cursor, Kind as _, Result, Timestamp};
-use uuid::Uuid;
 
 use crate::model::*;
 use crate::policy::{EntryRead, LogRead};
@@ -33,6 +36,9 @@ pub struct EntryFilter {
     pub action: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<authz::CorrelationId>,
+    /// Number of the first entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,12 +51,11 @@ pub struct EntryFilter {
     pub cursor: Option<String>,
 }
 
-/// Where a page starts, and the moment the listing began.
+/// Number of the entry a page starts with, and the size of the checkpoint the listing ends at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
-    at: Timestamp,
-    id: Uuid,
-    until: Timestamp,
+    index: u64,
+    until: u64,
 }
 
 /// What is kept about a reading. An organization is not told what was asked of the whole platform.
@@ -120,10 +125,10 @@ impl Audit {
         filter: &EntryFilter,
     ) -> Result<EntryPage> {
         let query = query_name(org_id, filter);
-        let place = self.page_start(&query, filter)?;
-        // The checkpoint first: entries sealed in between are then shown without proof, never with a wrong one.
-        let checkpoint =
-            reader.query_opt(store::CHECKPOINT_NEWEST, &[]).await?.map(|row| store::checkpoint(&row));
+        let start = page_start(&query, filter)?;
+        let newest = reader.query_opt(store::CHECKPOINT_UP_TO, &[&store::signed(start.until)]).await?;
+        let checkpoint = newest.map(|row| store::checkpoint(&row));
+        let until = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size);
         let (action, prefix) = match filter.action.as_deref() {
             Some(text) => match text.strip_suffix('*') {
                 Some(prefix) => (None, Some(prefix)),
@@ -134,9 +139,10 @@ impl Audit {
         let correlation_id = filter.correlation_id.as_ref().map(|id| *id.as_uuid());
         let limit = i64::from(filter.limit) + 1;
         let filters: db::Params<'_> = &[
-            &place.at,
-            &place.id,
-            &place.until,
+            &store::signed(start.index),
+            &store::signed(until),
+            &filter.from,
+            &filter.to,
             &filter.actor,
             &filter.resource,
             &action,
@@ -156,33 +162,15 @@ impl Audit {
         };
         let more = rows.len() > filter.limit as usize;
         rows.truncate(filter.limit as usize);
-        let next_cursor = rows.last().filter(|_| more).map(|row| {
-            let next = Place { at: row.get(2), id: row.get(1), until: place.until };
-            Cursor::encode(&query, &next).into_string()
-        });
-        let mut items = rows
-            .iter()
-            .map(|row| listed(&store::entry_row(row), store::row_index(row)))
-            .collect::<Result<Vec<_>>>()?;
-        if let (true, Some(checkpoint)) = (filter.proofs, &checkpoint) {
-            prove(reader, &mut items, checkpoint.size).await?;
+        let mut items = rows.iter().map(listed).collect::<Result<Vec<_>>>()?;
+        let next_cursor = items
+            .last()
+            .filter(|_| more)
+            .map(|last| Cursor::encode(&query, &Place { index: last.sealed.index + 1, until }).into_string());
+        if filter.proofs {
+            prove(reader, &mut items, until).await?;
         }
         Ok(EntryPage { items, checkpoint, next_cursor })
-    }
-
-    fn page_start(&self, query: &str, filter: &EntryFilter) -> Result<Place> {
-        let to = filter.to.unwrap_or(Timestamp::MAX);
-        let Some(cursor) = filter.cursor.as_deref() else {
-            let from = filter.from.unwrap_or(Timestamp::UNIX_EPOCH);
-            // What carries the present microsecond is still part of the present.
-            let now = self.db.now();
-            let until = now.checked_add(std::time::Duration::from_micros(1)).unwrap_or(now); // fixed: the clock's tick
-            return Ok(Place { at: from, id: Uuid::nil(), until: to.min(until) });
-        };
-        let place: Place = Cursor::decode(cursor, query)
-            .map_err(|error| ::events::INVALID_CURSOR.error(error.to_string()))?;
-        // A cursor is not signed: it may narrow what the filters say, not widen it.
-        Ok(Place { until: place.until.min(to), at: place.at.max(filter.from.unwrap_or(place.at)), ..place })
     }
 
     async fn require_organization(&self, reader: &Reader, org_id: &OrganizationId) -> Result<()> {
@@ -252,30 +240,36 @@ fn query_name(org_id: Option<OrganizationId>, filter: &EntryFilter) -> String {
     format!("audit?org={whose}&{filters}")
 }
 
-/// An entry for a reader is read from the very bytes that are sealed, so the two cannot differ.
-fn listed(row: &crate::canonical::EntryRow, index: Option<u64>) -> Result<ListedEntry> {
-    let line = row.line(index.unwrap_or_default());
-    let entry = serde_json::from_str(&line)
-        .map_err(|error| LOG_DAMAGED.error("an entry cannot be read").caused_by(error))?;
-    Ok(ListedEntry { entry, sealed: index.map(|index| Sealed { index, line, proof: None }) })
+/// Where the page begins. A cursor is not signed: it may narrow what the filters say, not widen it.
+fn page_start(query: &str, filter: &EntryFilter) -> Result<Place> {
+    let first = filter.since.unwrap_or(0);
+    let Some(cursor) = filter.cursor.as_deref() else {
+        return Ok(Place { index: first, until: u64::MAX });
+    };
+    let place: Place =
+        Cursor::decode(cursor, query).map_err(|error| ::events::INVALID_CURSOR.error(error.to_string()))?;
+    Ok(Place { index: place.index.max(first), ..place })
 }
 
-/// Adds the proofs of all entries that lie below `size`.
+/// An entry for a reader is read from the very bytes that are sealed, so the two cannot differ.
+fn listed(row: &Row) -> Result<ListedEntry> {
+    let index = store::row_index(row).unwrap_or_default();
+    let line = store::entry_row(row).line(index);
+    let entry = serde_json::from_str(&line)
+        .map_err(|error| LOG_DAMAGED.error("an entry cannot be read").caused_by(error))?;
+    Ok(ListedEntry { entry, sealed: Sealed { index, line, proof: None } })
+}
+
+/// Adds the proofs towards the checkpoint of that size, which covers all the entries.
 async fn prove(reader: &Reader, items: &mut [ListedEntry], size: u64) -> Result<()> {
-    let mut provable: Vec<(&mut Sealed, ProofPlan)> = Vec::new();
-    for sealed in items.iter_mut().filter_map(|item| item.sealed.as_mut()) {
-        if sealed.index < size {
-            let plan = ProofPlan::inclusion(sealed.index, size).map_err(damaged)?;
-            provable.push((sealed, plan));
-        }
-    }
-    if provable.is_empty() {
+    if items.is_empty() {
         return Ok(());
     }
-    let plans: Vec<ProofPlan> = provable.iter().map(|(_, plan)| plan.clone()).collect();
+    let plans = items.iter().map(|item| ProofPlan::inclusion(item.sealed.index, size));
+    let plans: Vec<ProofPlan> = plans.collect::<std::result::Result<_, _>>().map_err(damaged)?;
     let hashes = stored_hashes(&reader.query(store::HASH_RANGES, &Needs::of(&plans).params()).await?);
-    for (sealed, plan) in provable {
-        sealed.proof = Some(texts(&plan.prove(&hashes).map_err(damaged)?));
+    for (item, plan) in items.iter_mut().zip(plans) {
+        item.sealed.proof = Some(texts(&plan.prove(&hashes).map_err(damaged)?));
     }
     Ok(())
 }

@@ -33,7 +33,9 @@ struct EntryListQuery {
     action: Option<Text<200>>,
     /// Only what one request caused.
     correlation_id: Option<CorrelationId>,
-    /// Only entries at this time or later.
+    /// Only entries with this number or a later one. To follow the log: the `size` of the checkpoint of the listing before.
+    since: Option<u64>,
+    /// Only entries at this time or later. The time is of the request, so entries need not come in its order.
     from: Option<Timestamp>,
     /// Only entries before this time.
     to: Option<Timestamp>,
@@ -58,8 +60,9 @@ pub fn endpoints(audit: &Audit) -> Vec<Endpoint> {
         Operation::<OrganizationPath, EntryListQuery>::get("/api/v1/orgs/{org_id}/audit", "audit.list")
             .about(
                 "List an organization's audit log",
-                "Every change in the organization, oldest first, each with the proof that it is in the sealed log. \
-                 A page given to someone outside the organization is itself recorded in it.",
+                "Every change in the organization, by its number in the sealed log, each with the proof that it is there. \
+                 An entry appears once it is sealed, about a second after its change, and never before one that was \
+                 shown: read to the last page, then go on with `since`. A page given to someone outside the organization is itself recorded in it.",
             )
             .permission::<EntryRead>()
             .audited_read()
@@ -73,8 +76,9 @@ pub fn endpoints(audit: &Audit) -> Vec<Endpoint> {
         Operation::<Nothing, EntryListQuery>::get("/api/v1/audit", "audit.log.list")
             .about(
                 "List the audit log of the whole platform",
-                "Every change in every organization, and those that belong to none, oldest first, each with the proof \
-                 that it is in the sealed log. For operators and auditors of the platform; each page is recorded, also in \
+                "Every change in every organization, and those that belong to none, by its number in the sealed log, each \
+                 with the proof that it is there. An entry appears once it is sealed, about a second after its change, and \
+                 never before one that was shown: read to the last page, then go on with `since`. For operators and auditors of the platform; each page is recorded, also in \
                  the organizations it shows.",
             )
             .permission::<LogRead>()
@@ -114,6 +118,7 @@ fn filter(query: EntryListQuery, audit: &Audit) -> EntryFilter {
         resource: query.resource.map(Text::into_string),
         action: query.action.map(Text::into_string),
         correlation_id: query.correlation_id,
+        since: query.since,
         // Nothing is older, and the database knows fewer years than the calendar.
         from: query.from.map(|at| at.max(Timestamp::UNIX_EPOCH)),
         to: query.to.map(|at| at.max(Timestamp::UNIX_EPOCH)),

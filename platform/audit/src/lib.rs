@@ -53,6 +53,7 @@ pub use policy::{EntryRead, LogRead};
 pub use pruner::{Pruned, Pruner};
 pub use replica::Replica;
 pub use sealer::{KeySource, SealError, SealKeys, Sealer, Step, oldest_unsealed};
+pub use settings::SEAL_LATE_SECONDS;
 pub use store::NEW_CLUSTER;
 pub use tenant::{PageProof, TenantError, trusted_keys, verify_growth, verify_page};
 pub use witness::{Channel, Witness};

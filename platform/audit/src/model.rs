@@ -104,8 +104,7 @@ pub struct Sealed {
     pub index: u64,
     /// The exact bytes that were hashed; the entry's other fields say the same.
     pub line: String,
-    /// Hashes (base64) from the entry up to the page's checkpoint, as in RFC 6962. Absent if they were not asked for, or
-    /// if the entry was sealed after that checkpoint.
+    /// Hashes (base64) from the entry up to the page's checkpoint, as in RFC 6962. Absent if they were not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Vec<String>>,
 }
@@ -115,8 +114,7 @@ pub struct Sealed {
 pub struct ListedEntry {
     #[serde(flatten)]
     pub entry: Entry,
-    /// Null while it waits to be sealed, which takes about a second.
-    pub sealed: Option<Sealed>,
+    pub sealed: Sealed,
 }
 
 /// What the log's key vouches for at one moment.
@@ -136,7 +134,8 @@ pub struct SignedCheckpoint {
 #[schemars(rename = "AuditPage")]
 pub struct EntryPage {
     pub items: Vec<ListedEntry>,
-    /// What the proofs of this page lead to. Null while nothing is sealed.
+    /// What the proofs of this listing lead to, and where it ends: pass its `size` as `since` to get what was sealed later.
+    /// Null while nothing is sealed.
     pub checkpoint: Option<SignedCheckpoint>,
     /// Pass as `cursor` to get the next page; absent on the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -84,7 +84,7 @@ impl Pruner {
             return Ok(None);
         };
         let params: db::Params<'_> = &[&partition, &lower, &upper, &entries, &last_index, &now];
-        self.internal.query(store::PRUNE, params).await?;
+        self.internal.bookkeeping_one(&["audit.pruned"], store::PRUNE, params).await?;
         Ok(Some(Pruned { partition, entries: store::unsigned(entries) }))
     }
 

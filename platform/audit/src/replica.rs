@@ -28,7 +28,7 @@ use merkle::{Handover, Hash, leaf_hash};
 
 use crate::delivery::{DeliveryError, Destination, Parcel};
 use crate::settings::{REPLICATE_BATCH_MAX, REPLICATE_INTERVAL_MS};
-use crate::{copy, export, store};
+use crate::{ExportFailure, copy, export, store};
 
 pub struct Replica {
     internal: Internal,
@@ -102,7 +102,11 @@ impl Replica {
     /// The log's keys and how each came to be, so that the copy is of use without the database.
     async fn put_keys(&self, size: u64) -> Result<(), DeliveryError> {
         let keys = export::keys(&self.internal, size).await;
-        let keys = keys.map_err(|error| DeliveryError::Alarm(format!("the log's keys: {error}")))?;
+        // A database that does not answer is no sign that anyone changed the past; a key that cannot be read is.
+        let keys = keys.map_err(|error| match error {
+            ExportFailure::Db(error) => DeliveryError::Db(error),
+            error => DeliveryError::Alarm(format!("the log's keys: {error}")),
+        })?;
         for export::Key { key, handover } in keys {
             self.put(&format!("keys/{:08x}", key.id()), format!("{key}\n").into()).await?;
             if let Some(note) = handover {

@@ -12,11 +12,15 @@
 //! A new key takes over with the next seal: that checkpoint is a hand-over, signed with both (`merkle::chain`), and from
 //! then on the log is known by the new key. A sealer that still has the old one is refused and fetches the new one.
 //!
+//! An entry that stays unsealed for long is an alarm, whatever the reason: a transaction that never ends holds back all that
+//! come after it, and nothing fails.
+//!
 //! Two things stop it, loudly, because going on would be worse: a signing key other than the one the log is known by, and
 //! not handed over to (checkpoints kept elsewhere would stop verifying), and a PostgreSQL other than the one the
 //! transaction ids came from (new entries could sort before the mark and never be seen).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use db::{DbError, Internal, Nudges, Settings, Topic};
 use futures::future::BoxFuture;
@@ -29,7 +33,9 @@ use types::{Clock, Timestamp};
 use uuid::Uuid;
 
 use crate::canonical::EntryRow;
-use crate::settings::{KEY_RENEW_MS, SEAL_BATCH_BYTES_MAX, SEAL_BATCH_MAX, SEAL_INTERVAL_MS};
+use crate::settings::{
+    KEY_RENEW_MS, SEAL_BATCH_BYTES_MAX, SEAL_BATCH_MAX, SEAL_INTERVAL_MS, SEAL_LATE_SECONDS,
+};
 use crate::store;
 
 /// The keys to sign with.
@@ -125,6 +131,7 @@ impl Sealer {
     pub async fn run(&self, stop: CancellationToken) {
         let mut committed = self.nudges.listen(Topic::Committed);
         let mut renewed = self.clock.now();
+        let mut lateness = Lateness::default();
         while !stop.is_cancelled() {
             let pause = KEY_RENEW_MS.millis(&self.settings).as_secs_f64();
             if seconds_between(renewed, self.clock.now()) >= pause {
@@ -133,7 +140,7 @@ impl Sealer {
             }
             match self.step_with_newest_key().await {
                 Ok(step) if step.full => continue,
-                Ok(_) => self.note_lag().await,
+                Ok(_) => {}
                 Err(error @ (SealError::Db(_) | SealError::Overtaken)) => {
                     tracing::warn!(%error, "entries could not be sealed, will try again");
                 }
@@ -141,6 +148,9 @@ impl Sealer {
                     metrics::counter!("gpuaas_audit_alarms_total", "alarm" => "sealer").increment(1);
                     tracing::error!(%error, "the audit log is not being sealed");
                 }
+            }
+            if let Ok(lag) = self.lag().await {
+                lateness.note(lag, SEAL_LATE_SECONDS.seconds(&self.settings), self.clock.now());
             }
             let interval = SEAL_INTERVAL_MS.millis(&self.settings);
             tokio::select! {
@@ -204,16 +214,32 @@ impl Sealer {
     }
 
     /// How long the oldest entry without a place has been waiting.
-    async fn note_lag(&self) {
-        let oldest = match oldest_unsealed(&self.internal).await {
-            Ok(oldest) => oldest,
-            Err(error) => {
-                tracing::debug!(%error, "the entry lag could not be read");
-                return;
-            }
-        };
-        let lag = oldest.map_or(0.0, |at| seconds_between(at, self.clock.now()));
-        metrics::gauge!("gpuaas_audit_entry_lag_seconds").set(lag);
+    async fn lag(&self) -> Result<Duration, DbError> {
+        let oldest = oldest_unsealed(&self.internal).await?;
+        Ok(oldest.map_or(Duration::ZERO, |at| Duration::from_secs_f64(seconds_between(at, self.clock.now()))))
+    }
+}
+
+/// Says that entries are late when they become so, and again each time as much time has passed.
+#[derive(Default)]
+pub(crate) struct Lateness {
+    said: Option<Timestamp>,
+}
+
+impl Lateness {
+    pub(crate) fn note(&mut self, lag: Duration, limit: Duration, now: Timestamp) {
+        metrics::gauge!("gpuaas_audit_entry_lag_seconds").set(lag.as_secs_f64());
+        if lag <= limit {
+            self.said = None;
+        } else if self.said.is_none_or(|said| seconds_between(said, now) >= limit.as_secs_f64()) {
+            self.said = Some(now);
+            metrics::counter!("gpuaas_audit_alarms_total", "alarm" => "late").increment(1);
+            tracing::error!(
+                seconds = lag.as_secs(),
+                "an audit entry has not been sealed for long: a transaction that does not end, or an error above, holds \
+                 the sealer back; see docs/runbooks/seal-lag.md"
+            );
+        }
     }
 }
 

@@ -20,6 +20,12 @@ pub static SEAL_BATCH_BYTES_MAX: Setting<u64> = Setting::new(
     "Most bytes of before and after states sealed in one transaction: bounds the sealer's memory.",
 )
 .checked(|v| *v >= 1024);
+pub static SEAL_LATE_SECONDS: Setting<u64> = Setting::new(
+    "audit.seal_late_seconds",
+    60,
+    "How long an entry may wait for its seal before the sealer calls it an alarm and readiness warns, in seconds.",
+)
+.checked(|v| *v >= 1);
 pub static KEY_RENEW_MS: Setting<u64> = Setting::new(
     "audit.key_renew_ms",
     10_000,
@@ -82,6 +88,7 @@ pub fn settings() -> Vec<SettingInfo> {
         SEAL_INTERVAL_MS.info(),
         SEAL_BATCH_MAX.info(),
         SEAL_BATCH_BYTES_MAX.info(),
+        SEAL_LATE_SECONDS.info(),
         KEY_RENEW_MS.info(),
         REPLICATE_INTERVAL_MS.info(),
         REPLICATE_BATCH_MAX.info(),

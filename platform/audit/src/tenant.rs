@@ -34,7 +34,7 @@ pub enum TenantError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageProof {
     pub proven: usize,
-    /// Not sealed yet, or sealed after the checkpoint, or listed without proofs: ask again.
+    /// Listed without proofs: ask for them.
     pub unproven: usize,
 }
 
@@ -100,7 +100,7 @@ fn open(note: &str, keys: &KeyChain) -> Result<Checkpoint, TenantError> {
 
 fn verify_entry(item: &ListedEntry, checkpoint: Option<&Checkpoint>) -> Result<bool, TenantError> {
     let id = item.entry.id;
-    let Some(sealed) = &item.sealed else { return Ok(false) };
+    let sealed = &item.sealed;
     let prefix = format!("{{\"index\":{},", sealed.index);
     let said: Option<Entry> = serde_json::from_str(&sealed.line).ok();
     if !sealed.line.starts_with(&prefix) || said.as_ref() != Some(&item.entry) {

@@ -83,8 +83,6 @@ CALL spine.wall('iam.organization', 'ALL', '${app}', '${reader}');
 CALL spine.wall('iam.project', 'ALL', '${app}', '${reader}');
 CALL spine.wall('iam.api_key', 'ALL', '${app}', '${reader}');
 CALL spine.wall('iam.organization_summary', 'ALL', '${app}', '${reader}');
--- Foreign-key checks run as the table's owner, whom FORCE binds as well.
-CREATE POLICY owner_checks ON iam.organization FOR SELECT TO ${owner} USING (true);
 
 GRANT SELECT, INSERT, UPDATE ON iam.organization, iam.project, iam.api_key, iam.operator, iam.sign_in_link, iam.session TO ${app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON iam.organization_summary TO ${app};

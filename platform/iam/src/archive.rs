@@ -109,13 +109,15 @@ impl Machine for ArchiveOrganization {
         context: &Context,
         data: &ArchiveData,
         effect: ArchiveEffect,
-        _: &Fence<ArchiveState>,
+        fence: &Fence<ArchiveState>,
     ) -> Result<()> {
         match effect {
             ArchiveEffect::ArchiveProjects(ids) => {
-                self.archive_projects(context, data.organization, ids).await
+                self.archive_projects(context, data.organization, ids, fence).await
             }
-            ArchiveEffect::ArchiveOrganization => self.archive_organization(context, data.organization).await,
+            ArchiveEffect::ArchiveOrganization => {
+                self.archive_organization(context, data.organization, fence).await
+            }
         }
     }
 }
@@ -126,12 +128,14 @@ impl ArchiveOrganization {
         context: &Context,
         organization: OrganizationId,
         ids: Vec<ProjectId>,
+        fence: &Fence<ArchiveState>,
     ) -> Result<()> {
         let resource = Resource::in_organization(ProjectKind::NAME, *organization.as_uuid(), None);
         let permit = authorize::<ProjectArchive>(&*self.iam.decider, context, resource)?;
         self.iam
             .db
             .change(context, permit, async |tx| {
+                fence.hold(tx).await?;
                 let mut changes = Vec::with_capacity(ids.len());
                 for id in ids {
                     let Some(row) = tx.query_opt(store::PROJECT_LOCK, &[id.as_uuid()]).await? else {
@@ -148,11 +152,17 @@ impl ArchiveOrganization {
             .await
     }
 
-    async fn archive_organization(&self, context: &Context, id: OrganizationId) -> Result<()> {
+    async fn archive_organization(
+        &self,
+        context: &Context,
+        id: OrganizationId,
+        fence: &Fence<ArchiveState>,
+    ) -> Result<()> {
         let permit = authorize::<OrganizationArchive>(&*self.iam.decider, context, of(id))?;
         self.iam
             .db
             .change(context, permit, async |tx| {
+                fence.hold(tx).await?;
                 let before = lock(tx, id).await?;
                 if before.state != OrganizationState::Archiving {
                     return Ok(tx.unchanged(()));

@@ -30,7 +30,7 @@ mod tests;
 use std::sync::Arc;
 
 use ::events::Feed;
-use authz::{ActionInfo, Decider};
+use authz::Decider;
 use db::migrate::MigrationSet;
 use db::{Db, EventInfo, Migration, Settings};
 use domain::Domain;
@@ -104,9 +104,4 @@ fn events() -> Vec<EventInfo> {
         EventInfo::of::<events::SignInLinkCreated>(),
         EventInfo::of::<events::OperatorCreated>(),
     ]
-}
-
-/// An action by name and title, for the policy matrix.
-pub fn action_infos() -> Vec<ActionInfo> {
-    policy::actions()
 }

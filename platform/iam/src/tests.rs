@@ -4,17 +4,28 @@
 use std::sync::Arc;
 
 use ::events::{Feed, Sequencer, run_projection};
+use authz::{Context, Standing};
 use db::Login;
+use flow::{Fence, Machine, Runner, Step};
 use testkit::{SPINE, TestDb, eventually};
 use tokio_util::sync::CancellationToken;
-use types::{Name, Secret, SystemEntropy};
+use types::{Name, Result, Secret, SystemEntropy, Timestamp};
 use web::{Authenticator as _, Credential, Found};
 
+use crate::archive::{ArchiveData, ArchiveEffect, ArchiveFacts, ArchiveOrganization, ArchiveState};
 use crate::summary::OrganizationSummary;
 use crate::{Credentials, Iam, MIGRATION_SET, RoleDecider};
 
 fn name(text: &str) -> Name {
     Name::parse(text).unwrap()
+}
+
+async fn domain(test: &TestDb) -> (Iam, Feed) {
+    let feed = Feed::new(test.db.internal("feed"), test.nudges.clone(), test.settings.clone());
+    feed.start().await.unwrap();
+    let (settings, decider) = (test.settings.clone(), Arc::new(RoleDecider::default()));
+    let iam = Iam::new(test.db.clone(), feed.clone(), settings, decider, Arc::new(SystemEntropy), false);
+    (iam, feed)
 }
 
 /// Every row of the read model, as text.
@@ -26,17 +37,7 @@ async fn summary(test: &TestDb) -> Vec<String> {
 #[tokio::test]
 async fn a_rebuilt_summary_is_the_same_to_the_byte() {
     let test = TestDb::with(&[SPINE, MIGRATION_SET]).await;
-    let feed = Feed::new(test.db.internal("feed"), test.nudges.clone(), test.settings.clone());
-    feed.start().await.unwrap();
-    let decider = Arc::new(RoleDecider::default());
-    let iam = Iam::new(
-        test.db.clone(),
-        feed.clone(),
-        test.settings.clone(),
-        decider,
-        Arc::new(SystemEntropy),
-        false,
-    );
+    let (iam, feed) = domain(&test).await;
     let context = iam.bootstrap_context();
     for number in 0..5 {
         let organization =
@@ -102,5 +103,76 @@ async fn a_session_that_is_over_is_stale_and_one_that_never_was_is_wrong() {
             Found::Wrong => "Wrong",
         };
         assert_eq!(found, expected, "{token}");
+    }
+}
+
+/// The archiver, whose lease another worker takes just before it acts.
+struct Overtaken {
+    archiver: ArchiveOrganization,
+    test: Arc<TestDb>,
+}
+
+impl Machine for Overtaken {
+    const KIND: &'static str = ArchiveOrganization::KIND;
+    type State = ArchiveState;
+    type Data = ArchiveData;
+    type Facts = ArchiveFacts;
+    type Effect = ArchiveEffect;
+
+    async fn observe(
+        &self,
+        context: &Context,
+        state: ArchiveState,
+        data: &ArchiveData,
+    ) -> Result<ArchiveFacts> {
+        self.archiver.observe(context, state, data).await
+    }
+
+    fn step(
+        &self,
+        state: ArchiveState,
+        data: &ArchiveData,
+        facts: &ArchiveFacts,
+        now: Timestamp,
+    ) -> Step<ArchiveState, ArchiveEffect> {
+        self.archiver.step(state, data, facts, now)
+    }
+
+    async fn perform(
+        &self,
+        context: &Context,
+        data: &ArchiveData,
+        effect: ArchiveEffect,
+        fence: &Fence<ArchiveState>,
+    ) -> Result<()> {
+        self.test.run("UPDATE spine.flow SET lease_token = lease_token + 1").await;
+        self.archiver.perform(context, data, effect, fence).await
+    }
+}
+
+#[tokio::test]
+async fn an_archiver_that_lost_its_lease_archives_nothing() {
+    let test = Arc::new(TestDb::with(&[SPINE, MIGRATION_SET]).await);
+    let (iam, _feed) = domain(&test).await;
+    let mut context = test.context("operator");
+    let platform_roles = vec!["platform.operator".to_owned()];
+    context.standing = Arc::new(Standing { platform_roles, ..Standing::default() });
+    for projects in [1, 0] {
+        let labels = Default::default();
+        let made = iam.organization_create(&context, name(&format!("o{projects}")), labels).await.unwrap();
+        for number in 0..projects {
+            let labels = Default::default();
+            iam.project_create(&context, made.id, name(&format!("p{number}")), labels).await.unwrap();
+        }
+        iam.organization_archive(&context, made.id, None).await.unwrap();
+        let archiver = ArchiveOrganization { iam: iam.clone() };
+        let machine = Overtaken { archiver, test: Arc::clone(&test) };
+        let internal = test.db.internal(Overtaken::KIND);
+        let runner =
+            Runner::new(machine, internal, test.db.clock(), test.nudges.clone(), test.settings.clone());
+        assert_eq!(Box::pin(runner.run_once()).await.unwrap(), 1);
+        let archived = "SELECT (SELECT count(*) FROM iam.project WHERE state = 'archived')
+                             + (SELECT count(*) FROM iam.organization WHERE state = 'archived')";
+        assert_eq!(test.count(archived).await, 0, "with {projects} projects");
     }
 }

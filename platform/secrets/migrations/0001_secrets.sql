@@ -68,8 +68,6 @@ CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON secrets.delive
 CALL spine.wall('secrets.secret', 'ALL', '${app}', '${reader}');
 CALL spine.wall('secrets.secret_version', 'ALL', '${app}');
 CALL spine.wall('secrets.delivery', 'ALL', '${app}', '${reader}');
--- Foreign-key checks run as the table's owner, whom FORCE binds as well.
-CREATE POLICY owner_checks ON secrets.secret FOR SELECT TO ${owner} USING (true);
 
 -- Identity, purpose and place of a secret cannot be updated: they are bound into its ciphertexts.
 GRANT SELECT, INSERT ON secrets.secret, secrets.secret_version, secrets.delivery TO ${app};

@@ -101,7 +101,7 @@ pub async fn keep_partitions(app: &App) {
         }
     }
     let prune = [
-        (PartitionedTable::OUTBOX, events::OUTBOX_RETENTION_SECONDS.seconds(&app.settings)),
+        (PartitionedTable::OUTBOX, events::outbox_retention(&app.settings)),
         (PartitionedTable::LOG, events::LOG_RETENTION_SECONDS.seconds(&app.settings)),
         (PartitionedTable::IDEMPOTENCY, IDEMPOTENCY_KEPT),
     ];

@@ -26,7 +26,8 @@ async fn what_is_late_is_a_warning_and_a_busy_pool_is_nothing() {
         .replace("[database]", "[database]\nconnections = 1");
     std::fs::write(&api_config.file, narrow).unwrap();
     let admin = installation.superuser().await;
-    let soon = "INSERT INTO spine.setting (scope_kind, key, value, updated_at) VALUES ('platform', 'system.late_seconds', '1', now())";
+    let soon = "INSERT INTO spine.setting (scope_kind, key, value, updated_at) VALUES
+        ('platform', 'system.late_seconds', '1', now()), ('platform', 'audit.seal_late_seconds', '1', now())";
     admin.batch_execute(soon).await.unwrap();
     let key = installation.path().join("operator.key");
     let made = gpuaasd(&["operator", "key"], &[("--config", &api_config.file), ("--out", &key)]);
@@ -48,10 +49,23 @@ async fn what_is_late_is_a_warning_and_a_busy_pool_is_nothing() {
         .await;
     eventually("nothing is late any more", async || warnings(&internal).await.is_empty()).await;
 
-    // Requests that wait for a lock hold the one connection, and more wait for it.
-    admin.batch_execute("BEGIN; LOCK TABLE iam.organization IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    // A transaction that does not end: the sealer runs and fails at nothing, and yet seals nothing.
     let operator =
         HttpClient::new(&format!("http://{public}")).with_token(&std::fs::read_to_string(&key).unwrap());
+    admin.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.unwrap();
+    operator.post("/api/v1/orgs", &json!({"name": "held back"})).await.expect(201);
+    eventually("the sealer raises the alarm", async || {
+        let metrics = workers.anonymous().get("/internal/metrics").await.expect(200).text();
+        metrics.contains("gpuaas_audit_alarms_total{alarm=\"late\"}")
+            && workers.child.said().contains("an audit entry has not been sealed for long")
+    })
+    .await;
+    eventually("so does readiness", async || warnings(&internal).await.len() == 2).await;
+    admin.batch_execute("ROLLBACK").await.unwrap();
+    eventually("nothing is late any more", async || warnings(&internal).await.is_empty()).await;
+
+    // Requests that wait for a lock hold the one connection, and more wait for it.
+    admin.batch_execute("BEGIN; LOCK TABLE iam.organization IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let waiting: Vec<_> = (0..8)
         .map(|number| {
             let operator = operator.clone();

@@ -2,7 +2,7 @@
 
 use db::{DbError, Internal};
 use testkit::TestDb;
-use testkit::toy::org;
+use testkit::toy::{self, ThingRead, org};
 
 /// A worker that names one table and writes another.
 async fn write_domain_state(internal: &Internal) -> Result<(), DbError> {
@@ -26,6 +26,28 @@ async fn writing_a_table_that_was_not_named_fails_and_is_rolled_back() {
     let error = write_domain_state(&test.db.internal("toy.worker")).await.unwrap_err().to_string();
     assert!(error.contains("unrecorded_change") && error.contains("toy.worker wrote toy.thing"), "{error}");
     assert_eq!(rows(&test).await, (0, 0));
+}
+
+/// A read that writes: nobody named its table, and nothing would be recorded.
+#[tokio::test]
+async fn writing_through_a_read_fails() {
+    let test = TestDb::kernel().await;
+    let write = "INSERT INTO toy.thing (id, org_id, name) VALUES ($1, $1, 'a') RETURNING id";
+    let context = test.context("someone");
+    let reader = test.db.read(&test.permit::<ThingRead>(&context, toy::resource(org(1))));
+    let internal = test.db.internal("toy.worker");
+    let refused = [
+        reader.query(write, &[&org(1)]).await.unwrap_err(),
+        internal.query(write, &[&org(1)]).await.unwrap_err(),
+    ];
+    for error in refused {
+        assert!(error.to_string().contains("read-only transaction"), "{error}");
+    }
+    assert_eq!(rows(&test).await, (0, 0));
+    assert!(
+        reader.query(toy::NAMES, &[]).await.unwrap().is_empty(),
+        "and the connections are as good as before"
+    );
 }
 
 /// The hole the backstop closes: without it, the same transaction commits, and no audit entry tells of it.

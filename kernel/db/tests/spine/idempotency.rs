@@ -159,3 +159,22 @@ async fn a_retry_after_midnight_is_a_retry() {
     let (late, replayed) = ask().await;
     assert!(late.is_err() && !replayed);
 }
+
+/// A key is used again when its day is over; a server whose clock is a little behind still sees the first answer as well.
+#[tokio::test]
+async fn of_two_answers_under_one_key_the_newer_counts() {
+    let test = TestDb::plan_kernel().at("2026-01-31T12:00:00Z").start().await;
+    let ask = async |name: &str| {
+        let context = test.keyed("someone", "key", "body");
+        let thing = toy::create(&test.db, &context, toy::org(1), name).await.unwrap();
+        (thing.id, context.trail.was_replayed())
+    };
+    ask("first").await;
+    test.advance(Duration::from_secs(24 * 3600));
+    let (second, replayed) = ask("second").await;
+    assert!(!replayed);
+    let behind = "UPDATE spine.idempotency SET at = at + interval '1 second'";
+    test.run(behind).await;
+    assert_eq!(ask("third").await, (second, true));
+    assert_eq!(things(&test).await, 2);
+}

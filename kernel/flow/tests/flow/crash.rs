@@ -86,6 +86,31 @@ async fn a_worker_that_lost_its_lease_changes_nothing() {
     assert!(travel.is_done("a").await);
 }
 
+/// The same with a change that does not move the flow, so that no transition refuses it.
+#[tokio::test]
+async fn a_worker_that_lost_its_lease_changes_nothing_on_the_way_either() {
+    let travel = Travel::new().await;
+    travel.world.writes_home.store(true, Ordering::SeqCst);
+    travel.world.may_arrive.forget_permits(1_000);
+    travel.start("a", Leg::Travelling).await;
+    let worker = || {
+        let runner = runner(&travel.test, &travel.world);
+        tokio::spawn(async move { runner.run_once().await })
+    };
+    let sleeper = worker();
+    eventually("the first is about to write", async || travel.seen().len() == 1).await;
+    travel.expire_leases().await;
+    let successor = worker();
+    eventually("the second is about to write", async || travel.seen().len() == 2).await;
+    travel.world.may_arrive.add_permits(1);
+    assert_eq!(sleeper.await.unwrap().unwrap(), 1);
+    assert_eq!(travel.arrivals().await, 0, "it wrote home under the other's lease");
+    travel.world.may_arrive.add_permits(1);
+    assert_eq!(successor.await.unwrap().unwrap(), 1);
+    assert_eq!(travel.arrivals().await, 2, "a letter and an arrival");
+    assert!(travel.is_done("a").await);
+}
+
 /// PostgreSQL crashes and takes back a lease that was not on disk yet; another worker leases the flow from the same row.
 /// The first must neither renew the other's lease and act (`Packing`), nor give it back (`Travelling`).
 #[tokio::test]

@@ -57,6 +57,8 @@ pub struct World {
     pub packed: AtomicUsize,
     pub gate_open: AtomicBool,
     pub failures: AtomicUsize,
+    /// Write home, which changes domain state and moves nothing, before each arrival.
+    pub writes_home: AtomicBool,
     /// Run each effect a second time at once.
     pub twice: AtomicBool,
     /// Taken by each observation and given back, so a test can hold one.
@@ -73,6 +75,7 @@ impl World {
             packed: AtomicUsize::new(0),
             gate_open: AtomicBool::new(true),
             failures: AtomicUsize::new(0),
+            writes_home: AtomicBool::new(false),
             twice: AtomicBool::new(false),
             may_rest: Semaphore::new(1_000),
             may_arrive: Semaphore::new(1_000),
@@ -153,9 +156,23 @@ impl Trip {
             }
             Effect::Arrive => {
                 self.world.may_arrive.acquire().await.unwrap().forget();
+                if self.world.writes_home.load(Ordering::SeqCst) {
+                    self.write_home(context, fence).await?;
+                }
                 self.arrive(context, data, fence).await
             }
         }
+    }
+
+    async fn write_home(&self, context: &Context, fence: &Fence<Leg>) -> Result<()> {
+        let permit = self.test.permit::<ThingCreate>(context, toy::resource(toy::org(1)));
+        let name = format!("letter {}", self.test.db.make_id::<toy::ThingKind>());
+        let change = self.test.db.change(context, permit, async |tx| {
+            fence.hold(tx).await?;
+            let letter = toy::insert(tx, toy::org(1), &name).await?;
+            Ok(tx.record(toy::created(&letter)))
+        });
+        change.await
     }
 
     async fn arrive(&self, context: &Context, data: &str, fence: &Fence<Leg>) -> Result<()> {

@@ -272,14 +272,14 @@ fn the_newest_entries_are_removed() {
             name: "back to an older, genuine checkpoint, leaving no trace within the export",
             tamper: roll_back_to_8,
             with: With::Checkpoint(12),
-            finding: Finding::NewestRemoved { index: 8, last: 11 },
+            finding: Finding::EndsBefore { index: 8, last: 11 },
             intact: 8,
         },
         Attack {
             name: "the same, with the key too",
             tamper: roll_back_to_8,
             with: With::Both(12),
-            finding: Finding::NewestRemoved { index: 8, last: 11 },
+            finding: Finding::EndsBefore { index: 8, last: 11 },
             intact: 8,
         },
     ]);

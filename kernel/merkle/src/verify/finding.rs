@@ -23,6 +23,8 @@ pub enum Finding {
     Inserted { index: u64, id: Option<EntryId>, copy_of: Option<u64> },
     /// The entries from `index` to `last` are missing at the end.
     NewestRemoved { index: u64, last: u64 },
+    /// The export is whole up to its own checkpoint, and the one kept elsewhere covers entries `index` to `last` as well.
+    EndsBefore { index: u64, last: u64 },
     /// A line behind everything the checkpoint covers.
     Appended { index: u64, id: Option<EntryId> },
     /// A line longer than any entry can be; nothing behind it was read.
@@ -98,6 +100,7 @@ impl Finding {
             | Self::Reordered { index, .. }
             | Self::Inserted { index, .. }
             | Self::NewestRemoved { index, .. }
+            | Self::EndsBefore { index, .. }
             | Self::Appended { index, .. }
             | Self::Oversized { index }
             | Self::Misnumbered { index, .. } => Some(*index),
@@ -138,6 +141,13 @@ impl fmt::Display for Finding {
             Self::NewestRemoved { index, last } => write!(
                 f,
                 "the newest entries were removed: {index} to {last} are missing, entry {index} is the first"
+            ),
+            Self::EndsBefore { index, last } => write!(
+                f,
+                "the export ends before the checkpoint kept elsewhere: entries {index} to {last} are not in it. Either it is \
+                 older than that checkpoint, or its newest entries were taken away together with their checkpoints; the files \
+                 cannot tell which. Ask for an export made now: if that one ends before the checkpoint too, they were taken \
+                 away"
             ),
             Self::Appended { index, id } => write!(
                 f,

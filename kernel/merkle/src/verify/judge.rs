@@ -135,7 +135,12 @@ impl Case<'_> {
             return Finding::Oversized { index };
         }
         let sealed = self.largest(|_, _| true).map_or(index, |known| known.size);
-        Finding::NewestRemoved { index, last: sealed.saturating_sub(1).max(index) }
+        let last = sealed.saturating_sub(1).max(index);
+        let promised = self.largest(|_, known| !matches!(known.source, Source::Outside));
+        if promised.is_some_and(|own| own.size == index) {
+            return Finding::EndsBefore { index, last };
+        }
+        Finding::NewestRemoved { index, last }
     }
 
     /// The largest genuine checkpoint of those wanted. From the largest down, so that few signatures are checked.

@@ -52,6 +52,22 @@ pub fn joined(replica: &Path, world: &World) -> merkle::Report {
 }
 
 #[tokio::test]
+async fn a_database_that_does_not_answer_is_no_tampering() {
+    let world = World::new().await;
+    let (_, blobs) = place(&world);
+    let delivery = delivery(&world, Replica::new(world.internal(), blobs));
+    world.change(world.organization()).await;
+    world.seal_all().await;
+    for table in ["audit.signing_key", "audit.leaf", "audit.checkpoint"] {
+        world.admin.batch_execute(&format!("REVOKE SELECT ON {table} FROM test_sealer")).await.unwrap();
+        let failed = delivery.step().await;
+        assert!(matches!(failed, Err(DeliveryError::Db(_))), "{table}: {failed:?}");
+        world.admin.batch_execute(&format!("GRANT SELECT ON {table} TO test_sealer")).await.unwrap();
+    }
+    assert_eq!(delivery.step().await.unwrap(), Some(1));
+}
+
+#[tokio::test]
 async fn the_copy_joined_is_an_export_that_verifies() {
     let world = World::new().await;
     let org = world.organization();

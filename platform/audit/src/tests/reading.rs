@@ -9,12 +9,14 @@ use futures::future::BoxFuture;
 use http_body_util::BodyExt as _;
 use iam::OrganizationId;
 use merkle::KeyChain;
+use tokio_postgres::Client;
 use tower::ServiceExt as _;
 use types::ErrorKind;
-use web::{Authenticator, Credential, Gate, Identity, Limits};
+use uuid::Uuid;
+use web::{Authenticator, Credential, Found, Gate, Identity, Limits};
 
 use super::fixture::World;
-use crate::{EntryFilter, EntryPage, TenantError, trusted_keys, verify_growth, verify_page};
+use crate::{EntryFilter, EntryPage, PageProof, TenantError, trusted_keys, verify_growth, verify_page};
 
 fn filter(limit: u32) -> EntryFilter {
     EntryFilter { proofs: true, limit, ..EntryFilter::default() }
@@ -39,25 +41,109 @@ async fn a_tenant_proves_its_entries_with_nothing_but_the_replies() {
         world.changes(theirs, 4).await;
         world.seal_all().await;
     }
-    world.change(ours).await;
     let keys = keys(&world).await;
-    let (mut seen, mut cursor, mut unproven) = (Vec::new(), None, 0);
+    let (mut seen, mut cursor, mut checkpoints) = (Vec::new(), None, Vec::new());
     loop {
         let filter = EntryFilter { cursor, ..filter(50) };
         let page = over_the_wire(&world.audit.entry_list(&world.owner(ours), ours, &filter).await.unwrap());
-        let proof = verify_page(&page, &keys).unwrap();
-        unproven += proof.unproven;
+        assert_eq!(verify_page(&page, &keys).unwrap(), PageProof { proven: page.items.len(), unproven: 0 });
         assert!(page.items.iter().all(|item| item.entry.org_id == Some(ours)));
         seen.extend(page.items.iter().map(|item| item.entry.id));
+        checkpoints.push(page.checkpoint.unwrap().size);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
         }
+        // What is sealed meanwhile belongs to a later listing.
+        world.change(ours).await;
+        world.seal_all().await;
     }
-    assert_eq!(unproven, 1, "the newest entry is not sealed yet, and says so");
-    assert_eq!(seen.len(), 121);
+    assert_eq!(seen.len(), 120);
     seen.dedup();
-    assert_eq!(seen.len(), 121);
+    assert_eq!(seen.len(), 120);
+    assert_eq!(checkpoints, [280; 3], "one listing, one checkpoint");
+}
+
+/// Reads the log from where it was left, page by page.
+struct Follower {
+    org: OrganizationId,
+    since: u64,
+    seen: Vec<Uuid>,
+}
+
+impl Follower {
+    async fn read(&mut self, world: &World) {
+        let mut cursor = None;
+        loop {
+            let filter = EntryFilter { cursor, since: Some(self.since), ..filter(1) };
+            let page = world.audit.entry_list(&world.owner(self.org), self.org, &filter).await.unwrap();
+            self.seen.extend(page.items.iter().map(|item| *item.entry.id.as_uuid()));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                self.since = page.checkpoint.map_or(self.since, |checkpoint| checkpoint.size);
+                return;
+            }
+        }
+    }
+}
+
+/// Writes an entry whose time is when the client's transaction began.
+async fn insert(client: &Client, org: OrganizationId, id: u128) {
+    let sql =
+        "INSERT INTO spine.audit_entry (id, at, org_id, actor_kind, actor_id, action, resource_kind, resource_id,
+                   generation, correlation_id, policy_version)
+               VALUES ($1, now(), $2, 'system', 'test', 'test.thing.change', 'thing', 'thg_1', 1, $1, 1)";
+    client.execute(sql, &[&Uuid::from_u128(id), org.as_uuid()]).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_follows_the_log_misses_nothing_that_is_committed_late() {
+    let world = World::new().await;
+    let org = world.organization();
+    let (written, unwritten, quick) =
+        (world.superuser().await, world.superuser().await, world.superuser().await);
+    let mut follower = Follower { org, since: 0, seen: Vec::new() };
+    // Two transactions that begin early and commit late: one has its place in the order already, the other has none.
+    written.batch_execute("BEGIN").await.unwrap();
+    unwritten.batch_execute("BEGIN").await.unwrap();
+    unwritten.query_one("SELECT now()", &[]).await.unwrap();
+    insert(&written, org, 1).await;
+    for id in [2, 3] {
+        insert(&quick, org, id).await;
+    }
+    world.seal().await.unwrap();
+    follower.read(&world).await;
+    written.batch_execute("COMMIT").await.unwrap();
+    world.seal_all().await;
+    follower.read(&world).await;
+    assert_eq!(follower.seen.len(), 3);
+    insert(&unwritten, org, 4).await;
+    insert(&quick, org, 5).await;
+    world.seal().await.unwrap();
+    follower.read(&world).await;
+    unwritten.batch_execute("COMMIT").await.unwrap();
+    world.seal_all().await;
+    follower.read(&world).await;
+    let expected: Vec<Uuid> = [1, 2, 3, 4, 5].map(Uuid::from_u128).to_vec();
+    assert_eq!(follower.seen, expected, "each once, in the order of the log");
+}
+
+#[tokio::test]
+async fn a_listing_goes_on_from_one_server_to_the_next() {
+    let world = World::new().await;
+    let org = world.organization();
+    world.changes(org, 3).await;
+    world.seal_all().await;
+    // Not sealed before the move: these get a place below all that is sealed, and numbers above.
+    world.changes(org, 2).await;
+    world.admin.batch_execute(crate::NEW_CLUSTER).await.unwrap();
+    world.changes(org, 2).await;
+    world.seal_all().await;
+    let mut follower = Follower { org, since: 0, seen: Vec::new() };
+    follower.read(&world).await;
+    let rows = world.admin.query("SELECT entry_id FROM audit.leaf ORDER BY index", &[]).await.unwrap();
+    let sealed: Vec<Uuid> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!((follower.seen, follower.since), (sealed, 7));
 }
 
 #[tokio::test]
@@ -75,12 +161,12 @@ async fn a_lie_in_a_reply_is_noticed() {
     assert!(matches!(verify_page(&fields, &keys), Err(TenantError::Fields(_))));
 
     let mut both = fields.clone();
-    let sealed = both.items[2].sealed.as_mut().unwrap();
+    let sealed = &mut both.items[2].sealed;
     sealed.line = sealed.line.replace("test.thing.change", "something.else");
     assert!(matches!(verify_page(&both, &keys), Err(TenantError::NotIncluded { .. })));
 
     let mut moved = page.clone();
-    moved.items[2].sealed.as_mut().unwrap().index = 3;
+    moved.items[2].sealed.index = 3;
     assert!(matches!(verify_page(&moved, &keys), Err(TenantError::Fields(_))));
 
     let stranger = merkle::SignerKey::from_seed("audit.test", &[9; 32]).unwrap();
@@ -121,6 +207,7 @@ async fn filters_find_what_they_say() {
     let world = World::new().await;
     let org = world.organization();
     world.changes(org, 4).await;
+    world.seal_all().await;
     let owner = world.owner(org);
     let all = world.audit.entry_list(&owner, org, &filter(10)).await.unwrap().items;
     let (first, third) = (&all[0].entry, &all[2].entry);
@@ -132,6 +219,8 @@ async fn filters_find_what_they_say() {
         (EntryFilter { action: Some("test.*".to_owned()), ..filter(10) }, 4),
         (EntryFilter { action: Some("test.".to_owned()), ..filter(10) }, 0),
         (EntryFilter { correlation_id: Some(third.correlation_id.parse().unwrap()), ..filter(10) }, 1),
+        (EntryFilter { since: Some(3), ..filter(10) }, 1),
+        (EntryFilter { since: Some(u64::MAX), ..filter(10) }, 0),
         (EntryFilter { from: Some(third.at), ..filter(10) }, 2),
         (EntryFilter { to: Some(third.at), ..filter(10) }, 2),
         (EntryFilter { from: Some(first.at), to: Some(third.at), ..filter(10) }, 2),
@@ -168,6 +257,7 @@ async fn an_outsiders_reading_is_recorded_and_a_listing_still_ends() {
     let world = World::new().await;
     let org = world.organization();
     world.changes(org, 5).await;
+    world.seal_all().await;
     let readings = "SELECT count(*) FROM spine.audit_entry WHERE action = 'audit.entry.read'";
     world.audit.entry_list(&world.owner(org), org, &filter(10)).await.unwrap();
     assert_eq!(world.count(readings).await, 0, "one's own log is one's own business");
@@ -176,6 +266,7 @@ async fn an_outsiders_reading_is_recorded_and_a_listing_still_ends() {
     loop {
         let filter = EntryFilter { cursor, ..filter(1) };
         let page = world.audit.entry_list(&world.operator(), org, &filter).await.unwrap();
+        world.seal_all().await;
         (pages, items, cursor) = (pages + 1, items + page.items.len(), page.next_cursor);
         if cursor.is_none() {
             break;
@@ -219,6 +310,7 @@ async fn the_platform_reads_everything_and_a_tenant_nothing_of_it() {
     assert_eq!(world.count(&readings(None)).await, 2);
     assert_eq!(world.count(&readings(Some(ours))).await, 1, "each organization shown is told");
     assert_eq!(world.count(&readings(Some(theirs))).await, 2);
+    world.seal_all().await;
     let told = world.audit.entry_list(&world.owner(ours), ours, &filter(10)).await.unwrap().items;
     let after = told.last().unwrap().entry.after.clone().unwrap();
     assert_eq!((after["entries"].as_u64(), after.get("filter")), (Some(3), None), "and of itself only");
@@ -245,8 +337,8 @@ impl Authenticator for Always {
         Ok(signed_in.then(|| Credential { text: types::Secret::new("any".to_owned()), optional: false }))
     }
 
-    fn identify<'a>(&'a self, _: &'a Credential) -> BoxFuture<'a, types::Result<Option<Identity>>> {
-        Box::pin(async { Ok(Some(self.0.clone())) })
+    fn identify<'a>(&'a self, _: &'a Credential) -> BoxFuture<'a, types::Result<Found>> {
+        Box::pin(async { Ok(Found::Good(self.0.clone())) })
     }
 }
 

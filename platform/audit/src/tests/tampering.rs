@@ -118,7 +118,7 @@ async fn the_newest_entries_removed_with_their_checkpoint_are_missed_by_a_kept_o
     let report = examine(&world, Some(&kept)).await;
     let missed = report.problem.iter().chain(&report.also);
     assert!(
-        missed.clone().any(|finding| matches!(finding, Finding::NewestRemoved { index: 4, last: 7 })),
+        missed.clone().any(|finding| matches!(finding, Finding::EndsBefore { index: 4, last: 7 })),
         "{report}"
     );
 }
