@@ -84,6 +84,35 @@ impl Database {
         Ok(login::init(&client, &self.prefix, self.name(), |login| passwords[&login].clone()).await?)
     }
 
+    /// Refuses a server whose logins have other passwords than ours: another installation connects with those, and `init`
+    /// would lock it out. Changes nothing.
+    pub async fn refuse_anothers(&self, admin: &Target) -> Result<(), Failure> {
+        let client = admin.connect().await?;
+        for login in login::existing(&client, &self.prefix).await? {
+            if !self.admits(admin, login).await? {
+                return Err(Failure::new(format!(
+                    "this PostgreSQL belongs to another installation: it has the login {}, and the data directory does not \
+                     hold its password. Nothing was changed. Name the data directory that the installation was made with, \
+                     or a PostgreSQL that has no GPUaaS yet",
+                    login.role_name(&self.prefix)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Does our password open the login? A server that trusts everybody would say yes to any, but not to none.
+    async fn admits(&self, admin: &Target, login: Login) -> Result<bool, Failure> {
+        let Ok(password) = self.passwords.of(login) else { return Ok(false) };
+        let mut target = admin.clone();
+        target.config.user(login.role_name(&self.prefix)).password(password.expose());
+        match target.connect().await {
+            Ok(_) => Ok(true),
+            Err(DbError::NotAdmitted(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Brings the schema up to this binary's version. Returns how many migrations were applied.
     pub async fn migrate(&self) -> Result<usize, Failure> {
         let client = self.target(Login::Owner)?.connect().await?;

@@ -38,8 +38,9 @@ pub async fn open_database(
     postgres_dir: Option<PathBuf>,
 ) -> Result<Opened, Failure> {
     if let Some(url) = url {
-        passwords_in(data_dir).make_missing()?;
         let (database, admin) = named_database(data_dir, &url)?;
+        database.refuse_anothers(&admin).await?;
+        passwords_in(data_dir).make_missing()?;
         return Ok((database, admin, None));
     }
     let binaries = binaries(data_dir, postgres_dir).await?;

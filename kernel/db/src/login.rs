@@ -82,6 +82,18 @@ pub fn check_prefix(prefix: &str) -> Result<(), DbError> {
     }
 }
 
+/// The logins that the server has already.
+pub async fn existing(admin: &tokio_postgres::Client, prefix: &str) -> Result<Vec<Login>, DbError> {
+    let mut found = Vec::new();
+    for login in Login::ALL {
+        let role = login.role_name(prefix);
+        if admin.query_opt("SELECT FROM pg_roles WHERE rolname = $1", &[&role]).await?.is_some() {
+            found.push(login);
+        }
+    }
+    Ok(found)
+}
+
 /// Makes or repairs the logins, each with its own password, and the database. `admin` must be allowed to create roles
 /// and databases.
 pub async fn init(
@@ -92,17 +104,17 @@ pub async fn init(
 ) -> Result<(), DbError> {
     check_prefix(prefix)?;
     check_prefix(database)?;
+    let existing = existing(admin, prefix).await?;
     for login in Login::ALL {
         let role = login.role_name(prefix);
-        if admin.query_opt("SELECT FROM pg_roles WHERE rolname = $1", &[&role]).await?.is_none() {
-            admin.batch_execute(&format!("CREATE ROLE {role}")).await?;
-        }
+        // In one transaction with its password: a login without one could not be told from another installation's.
+        let create = if existing.contains(&login) { String::new() } else { format!("CREATE ROLE {role};") };
         let bypass = if login == Login::Backup { "BYPASSRLS" } else { "NOBYPASSRLS" };
         // The server logs failing statements with their text, so it gets a ready verifier and never the password.
         let quoted = postgres_protocol::password::scram_sha_256(password_of(login).expose().as_bytes());
         admin
             .batch_execute(&format!(
-                "ALTER ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE {bypass} PASSWORD '{quoted}'"
+                "{create} ALTER ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE {bypass} PASSWORD '{quoted}'"
             ))
             .await?;
         for (name, value) in login.limits() {

@@ -4,7 +4,10 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::json;
-use testkit::{Gpuaasd, Scratch, binary, eventually, free_port};
+use testkit::db::Login;
+use testkit::{Gpuaasd, PrivatePostgres, Scratch, binary, eventually, free_port};
+
+use crate::installation::Installation;
 
 fn up(data_dir: &Path, flags: &[&str]) -> Output {
     Command::new(binary())
@@ -86,6 +89,40 @@ async fn a_database_of_a_newer_version_is_left_alone() {
     first.child.terminate().await;
     let refused = said(&up(&directory.path().join("data"), &["--listen", "127.0.0.1:0"]));
     assert!(refused.contains("newer version") && refused.contains("999"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_postgresql_of_another_installation_is_left_alone() {
+    let theirs = Installation::new("anothers-postgres").await;
+    let url = theirs.postgres.connection();
+    let ours = Scratch::new("up-on-anothers");
+    let data_dir = ours.path().join("data");
+    let flags = ["--listen", "127.0.0.1:0", "--database-url", &url];
+    let with_no_password = said(&up(&data_dir, &flags));
+    let passwords = data_dir.join("passwords");
+    assert!(!passwords.exists(), "a refusal leaves nothing that a next try would take for its own");
+    std::fs::create_dir(&passwords).unwrap();
+    for login in Login::ALL {
+        std::fs::write(passwords.join(format!("{}.password", login.suffix())), "another").unwrap();
+    }
+    let with_others = said(&up(&data_dir, &flags));
+    for refused in [with_no_password, with_others] {
+        assert!(refused.contains("belongs to another installation"), "{refused}");
+        assert!(refused.contains("Nothing was changed"), "{refused}");
+    }
+    for login in Login::ALL {
+        theirs.client(login).await;
+    }
+}
+
+#[tokio::test]
+async fn on_a_named_postgresql_it_starts_again() {
+    let (postgres, directory) = (PrivatePostgres::start().await, Scratch::new("up-named"));
+    let url = postgres.connection();
+    for _ in 0..2 {
+        let server = Gpuaasd::up_with(directory.path(), &["--database-url", &url]).await;
+        assert!(server.child.terminate().await.success(), "{}", server.child.said());
+    }
 }
 
 #[test]
