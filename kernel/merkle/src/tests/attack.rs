@@ -285,6 +285,39 @@ fn the_newest_entries_are_removed() {
     ]);
 }
 
+const AGREES: &str = "agrees with the checkpoint kept elsewhere";
+
+#[test]
+fn agreement_is_claimed_only_where_it_is_shown() {
+    let said = |tamper: fn(&Export), with: With| {
+        let export = honest();
+        tamper(&export);
+        export.verify(with).to_string()
+    };
+    assert!(said(|_| {}, With::Both(8)).contains(AGREES));
+    let by_leaves = said(|export| export.edit_lines(|lines| lines[5] = FORGED.to_vec()), With::Both(12));
+    assert!(by_leaves.contains(AGREES), "the sealed leaf hashes show it: {by_leaves}");
+    // Whether eight entries are the beginning of those twelve, nobody can tell.
+    for with in [With::Checkpoint(12), With::Both(12)] {
+        let shorter = said(roll_back_to_8, with);
+        assert!(!shorter.contains(AGREES), "{shorter}");
+        assert!(shorter.contains("Does not prove: that anything agrees with that checkpoint"), "{shorter}");
+    }
+    let another_history = said(
+        |export| {
+            rewrite_with(export, &log_key());
+            export.edit_lines(|lines| lines.truncate(8));
+            export.refit_leaves();
+            export.resign(&log_key());
+        },
+        With::Both(12),
+    );
+    assert!(!another_history.contains(AGREES), "{another_history}");
+    let two_histories = said(|export| rewrite_with(export, &log_key()), With::Both(8));
+    assert!(!two_histories.contains(AGREES), "{two_histories}");
+    assert!(two_histories.contains("Proves: the log's own key signed two histories"), "{two_histories}");
+}
+
 /// The perfect rollback: the export is exactly what an honest one was, some time ago.
 fn roll_back_to_8(export: &Export) {
     export.edit_lines(|lines| lines.truncate(8));

@@ -144,10 +144,10 @@ impl fmt::Display for Finding {
             ),
             Self::EndsBefore { index, last } => write!(
                 f,
-                "the export ends before the checkpoint kept elsewhere: entries {index} to {last} are not in it. Either it is \
-                 older than that checkpoint, or its newest entries were taken away together with their checkpoints; the files \
-                 cannot tell which. Ask for an export made now: if that one ends before the checkpoint too, they were taken \
-                 away"
+                "the export ends before the checkpoint kept elsewhere: entries {index} to {last} are not in it. It is older than \
+                 that checkpoint, or its newest entries were taken away together with their checkpoints, or the log was \
+                 restored from a backup and goes on without them; the files cannot tell which. Ask for an export made \
+                 now: if that one ends before the checkpoint too, they are gone"
             ),
             Self::Appended { index, id } => write!(
                 f,

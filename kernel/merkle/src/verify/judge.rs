@@ -18,6 +18,8 @@ use super::trust::{Known, Source, Trust};
 pub(super) struct Verdict {
     /// How many entries from the front are proven to be as sealed.
     pub(super) intact: u64,
+    /// Do they agree with the checkpoint kept elsewhere? Not if the export does not reach it: then nothing is known.
+    pub(super) agrees: bool,
     /// The most telling first.
     pub(super) findings: Vec<Finding>,
 }
@@ -37,6 +39,14 @@ pub(super) fn judge(trust: &Trust, scan: &Scan, files: &Files) -> io::Result<Ver
         }
     }
     case.reproduced(forged)
+}
+
+/// The first wrong entry, as the sealed leaf hashes name it.
+struct Located {
+    index: u64,
+    finding: Finding,
+    /// Do these hashes reproduce the checkpoint kept elsewhere?
+    agrees: bool,
 }
 
 struct Case<'a> {
@@ -73,7 +83,8 @@ impl Case<'_> {
             findings.push(Finding::Export(Damage::Leaves { index }));
         }
         findings.extend(forged);
-        Ok(Verdict { intact, findings })
+        // An outside checkpoint counts as genuine, so here it is reproduced like all the others.
+        Ok(Verdict { intact, agrees: true, findings })
     }
 
     /// A genuine checkpoint is not reproduced: find the entry.
@@ -88,8 +99,14 @@ impl Case<'_> {
         };
         let lower = self.largest(proven).map_or(0, |known| known.size);
         let located = self.by_leaf(position)?;
-        let intact = located.as_ref().map_or(lower, |(index, _)| *index);
-        let mut findings: Vec<Finding> = located.into_iter().map(|(_, finding)| finding).collect();
+        let intact = located.as_ref().map_or(lower, |located| located.index);
+        let by_leaves = located.as_ref().is_some_and(|located| located.agrees);
+        let agrees = !two_histories
+            && (by_leaves
+                || self
+                    .largest(|other, known| matches!(known.source, Source::Outside) && self.reproduces(other))
+                    .is_some());
+        let mut findings: Vec<Finding> = located.into_iter().map(|located| located.finding).collect();
         if two_histories {
             findings.push(Finding::TwoHistories { size: bound.size });
         } else if findings.is_empty() {
@@ -97,11 +114,11 @@ impl Case<'_> {
         }
         findings.extend(self.trust.findings.iter().cloned());
         findings.extend(forged);
-        Ok(Verdict { intact, findings })
+        Ok(Verdict { intact, agrees, findings })
     }
 
     /// The exact answer, where the sealed leaf hashes reproduce the checkpoint that the entries do not.
-    fn by_leaf(&self, position: usize) -> io::Result<Option<(u64, Finding)>> {
+    fn by_leaf(&self, position: usize) -> io::Result<Option<Located>> {
         let Some(index) = self.scan.divergence else { return Ok(None) };
         let sizes: Vec<u64> = self.trust.known.iter().map(|known| known.size).collect();
         let sealed = sealed_roots(&self.files.leaves, &sizes)?;
@@ -110,11 +127,16 @@ impl Case<'_> {
             return Ok(None);
         }
         let Some(newest) = self.largest(|other, _| sealed_reproduces(other)) else { return Ok(None) };
-        if index == self.scan.lines {
-            return Ok(Some((index, self.cut_off(index))));
-        }
-        let leaves = SealedLeaves::open(&self.files.leaves, newest.size)?;
-        Ok(Some((index, locate_by_leaf(&self.files.entries, &leaves, index)?)))
+        let outside =
+            |other: usize, known: &Known| matches!(known.source, Source::Outside) && sealed_reproduces(other);
+        let agrees = self.largest(outside).is_some();
+        let finding = if index == self.scan.lines {
+            self.cut_off(index)
+        } else {
+            let leaves = SealedLeaves::open(&self.files.leaves, newest.size)?;
+            locate_by_leaf(&self.files.entries, &leaves, index)?
+        };
+        Ok(Some(Located { index, finding, agrees }))
     }
 
     /// The best answer without leaf hashes: a break in the numbering between the bounds, or only the bounds.

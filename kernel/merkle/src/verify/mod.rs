@@ -71,6 +71,7 @@ pub fn verify_export(directory: &Path, outside: &Outside) -> Result<Report, Veri
         entries: scan.lines,
         root: scan.root,
         intact: verdict.intact,
+        agrees: verdict.agrees,
         anchor: trust.anchor,
         ignored,
         problem: findings.next(),

@@ -19,6 +19,8 @@ pub struct Report {
     pub root: Hash,
     /// How many entries from the front are proven to be as sealed.
     pub intact: u64,
+    /// Do these agree with the checkpoint kept elsewhere? Not if the export does not reach it: then nothing is known.
+    pub agrees: bool,
     pub anchor: Anchor,
     /// Files named as outside ones that lie within the export and were therefore not used as such.
     pub ignored: Vec<PathBuf>,
@@ -51,6 +53,10 @@ impl Anchor {
 impl Report {
     pub fn is_clean(&self) -> bool {
         self.problem.is_none()
+    }
+
+    fn two_histories(&self) -> bool {
+        self.problem.iter().chain(&self.also).any(|finding| matches!(finding, Finding::TwoHistories { .. }))
     }
 }
 
@@ -112,6 +118,19 @@ impl Report {
                 "that nothing is missing at the end: an older export with its older checkpoint looks the same. Give a \
                  checkpoint that was kept elsewhere."
                     .to_owned(),
+            ),
+            Anchor::Checkpoint { .. } | Anchor::KeyAndCheckpoint { .. } if self.two_histories() => (
+                "the log's own key signed two histories.".to_owned(),
+                "which of them is true. After a restore from a backup there are two: the one that went on, and the one \
+                 that was lost."
+                    .to_owned(),
+            ),
+            Anchor::Checkpoint { size } | Anchor::KeyAndCheckpoint { size } if !self.agrees => (
+                "what is called intact was signed by the log that the checkpoint kept elsewhere is of.".to_owned(),
+                format!(
+                    "that anything agrees with that checkpoint: it covers {size} entries, and what is here does not \
+                     give its root."
+                ),
             ),
             Anchor::Checkpoint { size } | Anchor::KeyAndCheckpoint { size } => (
                 format!(
