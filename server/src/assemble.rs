@@ -1,7 +1,7 @@
 //! The one place that knows all domains: builds them, and collects what they register.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use audit::Audit;
 use authz::{ActionInfo, Decider};
@@ -12,6 +12,7 @@ use events::Feed;
 use iam::{Iam, RoleDecider};
 use secrets::{Keyring, Secrets};
 use serde_json::Value;
+use tokio::sync::watch;
 use types::{Clock, Entropy, ErrorCode, IdMaker, SystemClock, SystemEntropy};
 use web::Endpoint;
 
@@ -29,6 +30,22 @@ pub struct Base {
     pub feed: Feed,
     /// Check every transaction against the tables it wrote: for test servers.
     pub backstop: bool,
+    pub troubles: Troubles,
+}
+
+/// What work in the background has to say to those who look at readiness: each says what is wrong, or nothing.
+#[derive(Clone, Default)]
+pub struct Troubles(Arc<Mutex<Vec<watch::Receiver<Option<String>>>>>);
+
+impl Troubles {
+    pub fn watch(&self, trouble: watch::Receiver<Option<String>>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(trouble);
+    }
+
+    pub fn now(&self) -> Vec<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter_map(|trouble| trouble.borrow().clone()).collect()
+    }
 }
 
 impl Base {
@@ -39,7 +56,7 @@ impl Base {
         let nudges = Nudges::default();
         let reader = Internal::new(pool.clone(), "events.feed", backstop);
         let feed = Feed::new(reader, nudges.clone(), settings.clone());
-        Self { pool, clock, ids, nudges, settings, feed, backstop }
+        Self { pool, clock, ids, nudges, settings, feed, backstop, troubles: Troubles::default() }
     }
 
     pub fn internal(&self, worker: &'static str) -> Internal {
@@ -70,7 +87,7 @@ pub struct Parts {
 impl App {
     /// `base` is over the `app` login. Touches no database: also builds the contracts.
     pub fn new(base: Base, parts: Parts) -> Self {
-        let Base { pool, clock, ids, nudges, settings, feed, backstop } = base;
+        let Base { pool, clock, ids, nudges, settings, feed, backstop, .. } = base;
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
         let make = if backstop { Db::with_backstop } else { Db::new };
         let db = make(pool, Arc::clone(&clock), ids, nudges);

@@ -80,6 +80,12 @@ impl Health {
     }
 
     async fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.base.troubles.now();
+        warnings.extend(self.late().await);
+        warnings
+    }
+
+    async fn late(&self) -> Vec<String> {
         match self.waiting().await {
             Ok(all) => {
                 let late = all

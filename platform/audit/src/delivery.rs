@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use db::{DbError, Internal, Settings};
 use futures::future::BoxFuture;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use types::Clock;
 
+use crate::model::SignedCheckpoint;
 use crate::settings::DELIVERY_RETRY_MS;
 use crate::store;
 
@@ -22,6 +24,15 @@ pub struct Parcel {
     pub to: u64,
     /// The signed checkpoint.
     pub note: String,
+}
+
+/// What is known to have left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivered {
+    /// The newest checkpoint that has arrived, if one has.
+    pub newest: Option<SignedCheckpoint>,
+    /// Nothing behind so many entries has ever left.
+    pub target: u64,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +55,9 @@ pub trait Destination: Send + Sync + 'static {
     fn interval(&self, settings: &Settings) -> Duration;
     /// Does it have nothing of ours at all? Then whatever the mark says, everything is delivered again.
     fn is_empty(&self) -> BoxFuture<'_, Result<bool, DeliveryError>>;
+    /// Is everything it has of the log that `delivered` is of? Else nothing may be written there: two histories side by
+    /// side help nobody.
+    fn check<'a>(&'a self, delivered: &'a Delivered) -> BoxFuture<'a, Result<(), DeliveryError>>;
     /// Returns when the parcel is safe there. May get the same one again.
     fn deliver<'a>(&'a self, parcel: &'a Parcel) -> BoxFuture<'a, Result<(), DeliveryError>>;
 }
@@ -53,6 +67,8 @@ pub struct Delivery {
     clock: Arc<dyn Clock>,
     settings: Settings,
     destination: Arc<dyn Destination>,
+    /// Why nothing arrives at present.
+    trouble: watch::Sender<Option<String>>,
 }
 
 const TABLES: &[&str] = &["audit.delivery"];
@@ -65,14 +81,18 @@ impl Delivery {
         settings: Settings,
         destination: Arc<dyn Destination>,
     ) -> Self {
-        Self { internal, clock, settings, destination }
+        Self { internal, clock, settings, destination, trouble: watch::Sender::default() }
+    }
+
+    /// Why nothing arrives at present, for whoever watches over the process.
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.trouble.subscribe()
     }
 
     /// Works until told to stop.
     pub async fn run(&self, stop: CancellationToken) {
-        let name = self.destination.name();
         while let Err(error) = self.look_around().await {
-            report(name, &error);
+            self.report(&error);
             tokio::select! {
                 () = tokio::time::sleep(DELIVERY_RETRY_MS.millis(&self.settings)) => {}
                 () = stop.cancelled() => return,
@@ -81,11 +101,16 @@ impl Delivery {
         while !stop.is_cancelled() {
             let mut pause = self.destination.interval(&self.settings);
             match self.step().await {
-                Ok(Some(_)) if pause < DELIVERY_RETRY_MS.millis(&self.settings) => continue,
-                Ok(_) => {}
+                Ok(Some(_)) if pause < DELIVERY_RETRY_MS.millis(&self.settings) => {
+                    self.trouble.send_replace(None);
+                    continue;
+                }
+                Ok(_) => {
+                    self.trouble.send_replace(None);
+                }
                 Err(error) => {
                     pause = DELIVERY_RETRY_MS.millis(&self.settings);
-                    report(name, &error);
+                    self.report(&error);
                 }
             }
             tokio::select! {
@@ -95,7 +120,8 @@ impl Delivery {
         }
     }
 
-    /// A new, empty place (after a restore, or a change of configuration) gets everything from the beginning.
+    /// A new, empty place (after a restore, or a change of configuration) gets everything from the beginning. One that is
+    /// not empty must hold our own log.
     pub async fn look_around(&self) -> Result<(), DeliveryError> {
         if self.destination.is_empty().await? {
             if !self.internal.query(store::PRUNED_LIST, &[]).await?.is_empty() {
@@ -107,8 +133,25 @@ impl Delivery {
             }
             let params: db::Params<'_> = &[&self.destination.name(), &self.clock.now()];
             self.internal.bookkeeping_one(TABLES, store::DELIVERY_RESTART, params).await?;
+            return Ok(());
         }
-        Ok(())
+        let mut delivered = self.delivered().await?;
+        loop {
+            let checked = self.destination.check(&delivered).await;
+            let now = if checked.is_err() { self.delivered().await? } else { return Ok(()) };
+            // Another deliverer that went on meanwhile is no other history.
+            if now == delivered {
+                return checked;
+            }
+            delivered = now;
+        }
+    }
+
+    async fn delivered(&self) -> Result<Delivered, DeliveryError> {
+        let row = self.internal.query_opt(store::DELIVERY_MARK, &[&self.destination.name()]).await?;
+        let Some(row) = row else { return Ok(Delivered { newest: None, target: 0 }) };
+        let newest = self.internal.query_opt(store::CHECKPOINT_GET, &[&row.get::<_, i64>(0)]).await?;
+        Ok(Delivered { newest: newest.as_ref().map(store::checkpoint), target: store::unsigned(row.get(1)) })
     }
 
     /// Delivers one parcel, if there is one. Returns the size that has arrived.
@@ -157,16 +200,18 @@ impl Delivery {
         let note = store::checkpoint(&row).note;
         Ok(Some(Parcel { from: store::unsigned(size), to: store::unsigned(target), note }))
     }
-}
 
-fn report(destination: &'static str, error: &DeliveryError) {
-    match error {
-        DeliveryError::Alarm(_) => {
-            metrics::counter!("gpuaas_audit_alarms_total", "alarm" => destination).increment(1);
-            tracing::error!(destination, %error, "the audit log and its copy disagree");
+    fn report(&self, error: &DeliveryError) {
+        let destination = self.destination.name();
+        match error {
+            DeliveryError::Alarm(_) => {
+                metrics::counter!("gpuaas_audit_alarms_total", "alarm" => destination).increment(1);
+                tracing::error!(destination, %error, "the audit log and its copy disagree");
+            }
+            DeliveryError::Db(_) | DeliveryError::Unavailable(_) => {
+                tracing::warn!(destination, %error, "the audit log could not be delivered, will try again");
+            }
         }
-        DeliveryError::Db(_) | DeliveryError::Unavailable(_) => {
-            tracing::warn!(destination, %error, "the audit log could not be delivered, will try again");
-        }
+        self.trouble.send_replace(Some(format!("the audit log does not reach its {destination}: {error}")));
     }
 }

@@ -42,7 +42,7 @@ use db::migrate::MigrationSet;
 use db::{Db, Migration, Settings};
 use domain::Domain;
 
-pub use delivery::{Delivery, DeliveryError, Destination, Parcel};
+pub use delivery::{Delivered, Delivery, DeliveryError, Destination, Parcel};
 pub use entries::EntryFilter;
 pub use export::{ExportFailure, Exported, export, needs_copy, newest_key, record_export};
 pub use model::{

@@ -26,7 +26,7 @@ use futures::future::BoxFuture;
 use merkle::export::note_line;
 use merkle::{Handover, Hash, leaf_hash};
 
-use crate::delivery::{DeliveryError, Destination, Parcel};
+use crate::delivery::{Delivered, DeliveryError, Destination, Parcel};
 use crate::settings::{REPLICATE_BATCH_MAX, REPLICATE_INTERVAL_MS};
 use crate::{ExportFailure, copy, export, store};
 
@@ -35,6 +35,8 @@ pub struct Replica {
     blobs: Blobs,
 }
 
+/// Where the checkpoints are.
+const CHECKPOINTS: &str = "checkpoints";
 /// Where it is tried out whether the place keeps what it has.
 const PROBE: &str = "write-once";
 /// Entries read at once.
@@ -67,7 +69,7 @@ impl Replica {
         self.put_part(part).await?;
         self.put_keys(parcel.to).await?;
         // Last: a checkpoint that is there means that everything it covers is.
-        self.put(&format!("checkpoints/{:020}", parcel.to), parcel.note.clone().into()).await
+        self.put(&checkpoint_name(parcel.to), parcel.note.clone().into()).await
     }
 
     /// The lines of entries `from..to`, each with the hash it was sealed with, and none that does not give it.
@@ -120,6 +122,29 @@ impl Replica {
         Ok(())
     }
 
+    /// Whatever left did so after the mark said how far, and the mark is not taken back: an object behind it was written by
+    /// another history of the log, which a backup did not have. So was a checkpoint that differs from ours.
+    async fn compare(&self, delivered: &Delivered) -> Result<(), DeliveryError> {
+        for directory in [copy::ENTRIES, CHECKPOINTS] {
+            let mark = path(&format!("{directory}/{:020}", delivered.target))?;
+            let behind =
+                self.blobs.list(Some(&path(directory)?), Some(&mark), 1).await.map_err(unavailable)?;
+            if let Some(object) = behind.first() {
+                return Err(another_history(object.path.as_str()));
+            }
+        }
+        let Some(newest) = &delivered.newest else { return Ok(()) };
+        let name = checkpoint_name(newest.size);
+        match self.blobs.get(&path(&name)?).await.map_err(unavailable)? {
+            Some(note) if note == newest.note.as_bytes() => Ok(()),
+            Some(_) => Err(another_history(&name)),
+            None => Err(DeliveryError::Alarm(format!(
+                "{name} was brought to the second place and is not there: it is another place, or objects were taken away. \
+                 Nothing is written there. Copy the former place's objects to it, or set audit.replica to a new, empty place"
+            ))),
+        }
+    }
+
     /// Writes an object once.
     async fn put(&self, name: &str, bytes: Bytes) -> Result<(), DeliveryError> {
         match self.blobs.put_new(&path(name)?, bytes).await.map_err(unavailable)? {
@@ -152,6 +177,17 @@ impl Part {
     }
 }
 
+fn checkpoint_name(size: u64) -> String {
+    format!("{CHECKPOINTS}/{size:020}")
+}
+
+fn another_history(object: &str) -> DeliveryError {
+    DeliveryError::Alarm(format!(
+        "the second place holds {object}, which this log never brought there: the log was restored from a backup, or the place \
+         is another log's. Nothing is written there. Keep it as it is, and set audit.replica to a new, empty place"
+    ))
+}
+
 fn path(name: &str) -> Result<BlobPath, DeliveryError> {
     BlobPath::parse(name).map_err(|error| DeliveryError::Unavailable(format!("{name}: {error}")))
 }
@@ -179,6 +215,10 @@ impl Destination for Replica {
             let entries = self.blobs.list(Some(&path(copy::ENTRIES)?), None, 1).await.map_err(unavailable)?;
             Ok(entries.is_empty())
         })
+    }
+
+    fn check<'a>(&'a self, delivered: &'a Delivered) -> BoxFuture<'a, Result<(), DeliveryError>> {
+        Box::pin(self.compare(delivered))
     }
 
     fn deliver<'a>(&'a self, parcel: &'a Parcel) -> BoxFuture<'a, Result<(), DeliveryError>> {

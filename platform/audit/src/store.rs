@@ -110,6 +110,15 @@ SELECT e.at FROM audit.tree t CROSS JOIN LATERAL (
       AND NOT EXISTS (SELECT FROM audit.leaf l WHERE l.entry_id = e.id)
     ORDER BY e.xid, e.id LIMIT 1) e";
 
+/// How many entries there are behind the first `$1`, sealed or not.
+pub const NEWER_COUNT: &str = "
+SELECT t.size - $1 + (
+    SELECT count(*) FROM spine.audit_entry e
+    WHERE e.xid >= t.done_xid AND (e.xid, e.id) > (t.done_xid, t.done_id)
+      AND e.xid < pg_snapshot_xmax(pg_current_snapshot())
+      AND NOT EXISTS (SELECT FROM audit.leaf l WHERE l.entry_id = e.id))
+FROM audit.tree t";
+
 // ------------------------------------------------------------------------------------------------------------ reading
 
 /// A page of sealed entries by number, from `$1` up to `$2`. Not by time: that is taken before the commit, so an entry could
@@ -264,6 +273,8 @@ SELECT d.size, d.target, coalesce(
     (SELECT max(c.size) FROM audit.checkpoint c WHERE c.size > d.size AND c.size <= d.size + $2),
     (SELECT min(c.size) FROM audit.checkpoint c WHERE c.size > d.size))
 FROM audit.delivery d WHERE d.name = $1";
+
+pub const DELIVERY_MARK: &str = "SELECT size, target FROM audit.delivery WHERE name = $1";
 
 pub const DELIVERY_BEGIN: &str = "
 UPDATE audit.delivery SET target = $3, updated_at = $4 WHERE name = $1 AND size = $2 AND target = $2 RETURNING target";

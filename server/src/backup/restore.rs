@@ -127,7 +127,13 @@ async fn onto_server(
         }
     };
     db::restore::rename(&client, unfinished.name(), database.name()).await?;
-    Ok((migrated, format!("Start its roles with: gpuaasd run --config {} --role …", file.display())))
+    let place = match config.audit.replica {
+        Some(_) => {
+            "Before that, set audit.replica to a new, empty place: the former one holds entries that this log has not. "
+        }
+        None => "",
+    };
+    Ok((migrated, format!("{place}Start its roles with: gpuaasd run --config {} --role …", file.display())))
 }
 
 /// Asked before anything is changed.

@@ -61,6 +61,7 @@ fn start_delivery(
 ) -> Result<(), Failure> {
     let (base, internal) = (process.base.clone(), process.internal(Login::Sealer, "audit-delivery")?);
     let delivery = Delivery::new(internal, base.clock, base.settings, destination);
+    process.base.troubles.watch(delivery.trouble());
     let stop = process.stop.clone();
     process.spawn(task, async move { delivery.run(stop).await });
     Ok(())

@@ -120,3 +120,23 @@ async fn a_stored_setting_that_is_ignored_is_warned_of_once() {
     }
     assert_eq!((warned(refused), warned("web.mistyped")), (1, 1), "each once: {}", relay.child.said());
 }
+
+#[tokio::test]
+async fn a_second_place_of_another_history_is_a_warning_and_stays_as_it_is() {
+    let installation = Installation::new("second-place").await;
+    let place = installation.path().join("place");
+    for object in [format!("entries/{:020}-{:020}.jsonl", 7, 9), format!("checkpoints/{:020}", 9)] {
+        let object = place.join(object);
+        std::fs::create_dir_all(object.parent().unwrap()).unwrap();
+        std::fs::write(object, "lost in a restore\n").unwrap();
+    }
+    let sections = format!("{}[audit]\nreplica = {place:?}\n", installation.secrets());
+    let sealer = installation.run("audit-sealer", &installation.config("sealer", &sections)).await;
+    let internal = sealer.anonymous();
+    eventually("readiness warns", async || {
+        let said = format!("{:?}", warnings(&internal).await);
+        said.contains("does not reach its replica") && said.contains("a new, empty place")
+    })
+    .await;
+    assert_eq!(std::fs::read_dir(place.join("entries")).unwrap().count(), 1, "nothing is written beside it");
+}

@@ -204,6 +204,60 @@ async fn a_new_place_gets_everything_from_the_beginning_and_a_known_one_goes_on(
     assert!(report.is_clean() && report.entries == 3, "{report}");
 }
 
+/// Every object with its bytes.
+fn objects(place: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for directory in ["entries", "leaves", "checkpoints"] {
+        for entry in std::fs::read_dir(place.join(directory)).unwrap() {
+            let path = entry.unwrap().path();
+            all.push((path.clone(), std::fs::read(&path).unwrap()));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[tokio::test]
+async fn a_restored_log_writes_nothing_beside_the_history_it_lost() {
+    let world = World::new().await;
+    let org = world.organization();
+    let (path, blobs) = place(&world);
+    world.changes(org, 2).await;
+    world.seal_all().await;
+    let before = delivery(&world, Replica::new(world.internal(), blobs.clone()));
+    deliver_all(&before).await;
+    // As after a restore: what the place got later, this database has never heard of.
+    let lost = path.join(format!("entries/{:020}-{:020}.jsonl", 2, 3));
+    std::fs::write(&lost, "lost\n").unwrap();
+    for newer in [lost, path.join(format!("checkpoints/{:020}", 3))] {
+        std::fs::write(&newer, "lost\n").unwrap();
+        world.changes(org, 2).await;
+        world.seal_all().await;
+        let there = objects(&path);
+        let restored = delivery(&world, Replica::new(world.internal(), blobs.clone()));
+        let refused = restored.look_around().await.unwrap_err();
+        assert!(matches!(refused, DeliveryError::Alarm(_)), "{refused}");
+        assert!(refused.to_string().contains("a new, empty place"), "{refused}");
+        let trouble = restored.trouble();
+        let stop = tokio_util::sync::CancellationToken::new();
+        let watching = async {
+            testkit::eventually("it says so", async || trouble.borrow().is_some()).await;
+            stop.cancel();
+        };
+        futures::join!(restored.run(stop.clone()), watching);
+        assert_eq!(objects(&path), there, "nothing was written");
+        std::fs::remove_file(&newer).unwrap();
+    }
+    // Another checkpoint where ours was, and none at all.
+    let checkpoint = path.join(format!("checkpoints/{:020}", 2));
+    std::fs::write(&checkpoint, "another").unwrap();
+    let replaced = delivery(&world, Replica::new(world.internal(), blobs.clone())).look_around().await;
+    assert!(matches!(replaced, Err(DeliveryError::Alarm(_))), "{replaced:?}");
+    std::fs::remove_file(&checkpoint).unwrap();
+    let gone = delivery(&world, Replica::new(world.internal(), blobs)).look_around().await;
+    assert!(matches!(gone, Err(DeliveryError::Alarm(_))), "{gone:?}");
+}
+
 /// A witness that counts, and answers what it is told to.
 async fn http_witness(status: u16) -> (String, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
