@@ -6,7 +6,7 @@ async function signIn() {
   const code = location.hash.slice(1);
   history.replaceState(null, "", "/sign-in");
   if (!code) {
-    message.textContent = "This page needs the whole link that gpuaasd printed, with the part after the #.";
+    message.textContent = "This page needs the whole link that `gpuaasd operator sign-in-link` printed, with the part after the #.";
     return;
   }
   const reply = await fetch("/api/v1/sessions", {
@@ -21,6 +21,11 @@ async function signIn() {
   const problem = await reply.json();
   message.textContent = `${problem.detail}. ${problem.remedy}`;
   message.className = "bad";
+  // Whoever opens a used link again is often signed in by it.
+  const start = Object.assign(document.createElement("a"), { href: "/", textContent: "the start page" });
+  const hint = document.createElement("p");
+  hint.append("This browser may be signed in already: see ", start, ".");
+  message.after(hint);
 }
 
 signIn().catch((error) => { document.getElementById("message").textContent = `Signing in failed: ${error}`; });

@@ -14,10 +14,21 @@ const refName = (schema) => schema?.$ref?.split("/").pop();
 const typeName = (schema = {}) =>
   refName(schema) ?? (schema.type === "array" ? `${typeName(schema.items)}[]` : [schema.type ?? "any"].flat().join(" or "));
 
+// The schema with what it refers to in place: a reader cannot follow a "$ref". One within itself is left as a name.
+function resolved(schema, schemas, within = []) {
+  if (Array.isArray(schema)) return schema.map((part) => resolved(part, schemas, within));
+  if (schema === null || typeof schema !== "object") return schema;
+  const name = refName(schema);
+  if (name && within.includes(name)) return name;
+  const { $ref, ...beside } = schema;
+  const whole = name ? { ...schemas[name], ...beside } : schema;
+  const inside = name ? [...within, name] : within;
+  return Object.fromEntries(Object.entries(whole).map(([key, part]) => [key, resolved(part, schemas, inside)]));
+}
+
 function schemaBlock(schema, schemas) {
   const name = refName(schema);
-  const body = name ? schemas[name] : schema;
-  return el("div", {}, name ? el("p", { class: "soft" }, name) : null, json(body));
+  return el("div", {}, name ? el("p", { class: "soft" }, name) : null, json(resolved(schema, schemas)));
 }
 
 function parameterTable(parameters) {

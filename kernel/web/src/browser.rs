@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Path;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse as _};
 use axum::routing::get;
 use serde_json::Value;
@@ -64,6 +64,22 @@ pub fn asset(content_type: &'static str, text: &'static str) -> crate::Response 
         (header::CACHE_CONTROL, "no-cache"),
     ];
     (headers, text).into_response()
+}
+
+/// Is it a person's browser? Programs that take anything, or JSON, get the problem as JSON.
+pub(crate) fn asks_for_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accepted.split(',').any(|media| media.split(';').next().unwrap_or_default().trim() == "text/html")
+}
+
+/// For a person at a path that leads nowhere.
+pub(crate) fn no_such_page() -> crate::Response {
+    let body = shell(
+        "No such page",
+        "<h1>No such page</h1><p>There is nothing at this address. Go to <a href=\"/\">the start page</a>, or look the path \
+         up among <a href=\"/api\">the operations of the API</a>.</p>",
+    );
+    (StatusCode::NOT_FOUND, page(body)).into_response()
 }
 
 fn error_page(errors: &[ErrorPage], codes: &[&ErrorCode], code: &str) -> crate::Response {

@@ -18,6 +18,7 @@ use serde_json::json;
 use tracing::Instrument as _;
 use types::{Error, IdMaker, Result};
 
+use crate::browser;
 use crate::caller::{Caller, Callers};
 use crate::context::{self, Authenticator, CORRELATION_HEADER};
 use crate::input::RawInput;
@@ -94,11 +95,14 @@ pub fn router(endpoints: &[Endpoint], gate: &Arc<Gate>) -> Router {
     }
     let gate = Arc::clone(gate);
     router.fallback(async move |request: Request| {
-        let correlation = context::correlation(&request.into_parts().0, &gate.ids);
-        finish(
-            to_response(&problem::NO_SUCH_ROUTE.error("no operation has this path"), Some(correlation)),
-            correlation,
-        )
+        let (head, _) = request.into_parts();
+        let correlation = context::correlation(&head, &gate.ids);
+        let response = if browser::asks_for_page(&head.headers) {
+            browser::no_such_page()
+        } else {
+            to_response(&problem::NO_SUCH_ROUTE.error("no operation has this path"), Some(correlation))
+        };
+        finish(response, correlation)
     })
 }
 

@@ -37,7 +37,7 @@ pub fn document(endpoints: &[Endpoint], tags: &[(&str, &str)], version: &str) ->
         "info": {
             "title": "GPUaaS API",
             "version": version,
-            "description": "GPUs in seconds: one identity, one ledger, one audit log.\n\nEvery error is `application/problem+json` with a catalogued `code`; each code has a page at `/errors/{code}`. `x-gpuaas-*` on an operation tells the permission it needs, the audit action it records, and where else it is offered.",
+            "description": "GPUs in seconds: one identity and one audit log under all of it.\n\nEvery error is `application/problem+json` with a catalogued `code`; each code has a page at `/errors/{code}`. `x-gpuaas-*` on an operation tells the permission it needs, the audit action it records, and where else it is offered.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "The server this document came from."}],
@@ -186,13 +186,17 @@ fn responses(info: &OperationInfo, write: &mut SchemaGenerator) -> Value {
         by_status.entry(problem::status_of(code).as_u16()).or_default().push(code);
     }
     for (status, codes) in by_status {
+        let mut headers = json!({"X-Correlation-Id": {"$ref": "#/components/headers/CorrelationId"}});
+        if StatusCode::from_u16(status).is_ok_and(problem::is_retryable) {
+            headers["Retry-After"] = json!({"$ref": "#/components/headers/RetryAfter"});
+        }
         let about: Vec<String> =
             codes.iter().map(|code| format!("`{}`: {}.", code.code, code.title)).collect();
         responses.insert(
             status.to_string(),
             json!({
                 "description": about.join(" "),
-                "headers": {"X-Correlation-Id": {"$ref": "#/components/headers/CorrelationId"}},
+                "headers": headers,
                 "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
                 "x-gpuaas-codes": codes.iter().map(|code| code.code).collect::<Vec<_>>(),
             }),
@@ -236,6 +240,7 @@ fn codes(info: &OperationInfo) -> Vec<&'static ErrorCode> {
 fn headers() -> Value {
     json!({
         "CorrelationId": {"description": "Ties this reply to logs, traces, audit entries and events.", "schema": {"type": "string"}},
+        "RetryAfter": {"description": "Try again after so many seconds.", "schema": {"type": "integer", "minimum": 1}},
         "ETag": {"description": "The resource's generation, quoted.", "schema": {"type": "string"}},
     })
 }

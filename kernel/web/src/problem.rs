@@ -32,7 +32,7 @@ pub static SECRET_ALREADY_DELIVERED: ErrorCode = ErrorCode::new(
     "secret_already_delivered",
     ErrorKind::Conflict,
     "The first reply to this request carried a secret, which is shown only once",
-    "If the first reply was lost, revoke what it made (its id is in 'details') and make a new one.",
+    "If the first reply was lost, retire what it made (its id is in 'details') and make a new one.",
 );
 
 /// The codes the web layer itself can answer with.
@@ -101,6 +101,14 @@ pub fn status_of(code: &ErrorCode) -> StatusCode {
     }
 }
 
+/// Is a client told to come back? Then it is always told when.
+pub(crate) fn is_retryable(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+}
+
+/// When to come back, where whoever found the error knows no better.
+const RETRY_AFTER_MS: u64 = 1_000; // fixed: the smallest time the header can say
+
 pub fn to_response(error: &Error, correlation: Option<CorrelationId>) -> crate::Response {
     let code = error.code();
     let status = status_of(code);
@@ -121,7 +129,8 @@ pub fn to_response(error: &Error, correlation: Option<CorrelationId>) -> crate::
     if status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"gpuaas\""));
     }
-    if let Some(millis) = error.retry_after_ms() {
+    let default = is_retryable(status).then_some(RETRY_AFTER_MS);
+    if let Some(millis) = error.retry_after_ms().or(default) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(millis.div_ceil(1_000).max(1)));
     }
     response

@@ -472,3 +472,31 @@ async fn a_header_that_says_two_things_is_refused() {
     }
     assert_eq!(server.look_ups(), 1, "only the single credential was looked up");
 }
+
+#[test]
+fn who_should_come_back_is_always_told_when() {
+    let codes = crate::catalogue().into_iter().chain(db::catalogue().iter().copied());
+    for code in codes {
+        let response = crate::problem::to_response(&code.error("no particulars"), None);
+        let told = response.headers().contains_key(header::RETRY_AFTER);
+        assert_eq!(told, [429, 503].contains(&response.status().as_u16()), "{}", code.code);
+    }
+}
+
+#[tokio::test]
+async fn a_lost_person_gets_a_page_and_a_lost_program_a_problem() {
+    let server = Server::new(&[], &[]);
+    for (accepted, page) in [
+        ("text/html,application/xhtml+xml;q=0.9,*/*;q=0.8", true),
+        ("*/*", false),
+        ("application/json", false),
+    ] {
+        let request = Request::get("/nowhere").header(header::ACCEPT, accepted).body(Body::empty()).unwrap();
+        let response = server.router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status().as_u16(), 404);
+        let found = response.headers()[header::CONTENT_TYPE].to_str().unwrap().to_owned();
+        assert_eq!(found.starts_with("text/html"), page, "{accepted}: {found}");
+        let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert_eq!(policy.contains("style-src 'self'"), page, "{policy}");
+    }
+}
