@@ -94,8 +94,15 @@ async fn export(arguments: ExportArguments) -> Result<(), Failure> {
     let blobs = replica.as_ref().map(Blobs::open).transpose();
     let blobs = blobs.map_err(|error| Failure::new(error.to_string()))?;
     let exported = audit::export(&reader, blobs.as_ref(), &arguments.out).await.map_err(failed)?;
+    let left_out = match exported.left_out {
+        0 => String::new(),
+        count => format!(
+            "Not in it: {count} newer, this export's own among them; they were not sealed yet. For those, export again in a \
+             moment.\n"
+        ),
+    };
     terminal::say(&format!(
-        "{entries} entries written to {directory}, with the checkpoint over them and {earlier} earlier ones.\n\
+        "{entries} entries written to {directory}, with the checkpoint over them and {earlier} earlier ones.\n{left_out}\
          Check them anywhere: gpuaasd audit verify {directory} --key FILE --checkpoint FILE, with a key and a checkpoint that \
          were kept elsewhere.",
         entries = exported.entries,

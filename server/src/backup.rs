@@ -2,7 +2,8 @@
 //!
 //! A backup is a directory: a dump of the database as of one moment, taken while the server runs, the key files that
 //! open what is in it, and a manifest with checksums and the place in the event and audit logs it is as of. It is
-//! checked before it is called done, and again before it is restored. Whoever holds it holds every key: keep it like one.
+//! checked before it is called done, and again before it is restored. Whoever holds one of `up` holds every key: keep it like one. One of `run`
+//! holds none, and is of little use without the `secrets.key` that belongs to it.
 //!
 //! A restore goes into an empty data directory, or onto a PostgreSQL that has no database of that name; it never
 //! overwrites. It reports what it found, what the backup could not contain (everything after its moment), and how long
@@ -92,10 +93,14 @@ pub async fn backup(arguments: BackupArguments) -> Result<(), Failure> {
     std::fs::rename(&part, &arguments.out).map_err(|error| {
         Failure::new(format!("the backup cannot be named {}: {error}", arguments.out.display()))
     })?;
-    terminal::say(&format!(
-        "Backed up to {}: {manifest}. Keep it as you keep a key.",
-        arguments.out.display()
-    ));
+    let keep = match &data_dir {
+        Some(_) => "Keep it as you keep a key: it holds them all",
+        None => {
+            "It holds no key: keep the file that secrets.key_file names elsewhere, for without it nobody can read the secrets in \
+             this backup"
+        }
+    };
+    terminal::say(&format!("Backed up to {}: {manifest}. {keep}.", arguments.out.display()));
     Ok(())
 }
 

@@ -55,6 +55,8 @@ pub enum ExportFailure {
 pub struct Exported {
     pub entries: u64,
     pub earlier_checkpoints: usize,
+    /// Entries that were there when it was finished, and not sealed when it began.
+    pub left_out: u64,
 }
 
 /// Entries read at once.
@@ -132,7 +134,9 @@ pub async fn export(
         }
     }
     writer.finish(&note, &newest.key)?;
-    Ok(Exported { entries: checkpoint.size, earlier_checkpoints: earlier.len() })
+    let newer = internal.query_opt(store::NEWER_COUNT, &[&store::signed(checkpoint.size)]).await?;
+    let left_out = newer.map_or(0, |row| store::unsigned(row.get(0)));
+    Ok(Exported { entries: checkpoint.size, earlier_checkpoints: earlier.len(), left_out })
 }
 
 /// What is in the second place only.
