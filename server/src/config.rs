@@ -203,6 +203,32 @@ pub fn default_log_name() -> String {
 }
 
 impl Config {
+    /// Everything that would stop a start with these roles, at once: nobody wants to hear of it one by one. Returns what
+    /// should be known although it stops nothing.
+    fn check(&self, roles: &[Role]) -> Result<Vec<String>, Failure> {
+        let has_url = self.public.as_ref().is_some_and(|public| public.url.is_some());
+        let certificates = self.check_certificates(SystemClock.now());
+        let mut problems: Vec<String> = Vec::new();
+        let checks = [
+            self.check_roles(roles),
+            if has_url { self.public_url().map(drop) } else { Ok(()) },
+            self.nats().map(drop),
+            self.public.as_ref().map_or(Ok(()), |public| public.proxies().map(drop)),
+            self.telemetry.check(),
+            certificates.as_ref().map(|_| ()).map_err(|failure| Failure::new(failure.to_string())),
+        ];
+        for problem in checks.into_iter().filter_map(Result::err).map(|failure| failure.to_string()) {
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        match problems.as_slice() {
+            [] => certificates,
+            [only] => Err(Failure::new(only.clone())),
+            several => Err(Failure::new(format!("{} problems:\n- {}", several.len(), several.join("\n- ")))),
+        }
+    }
+
     /// Fails if these roles lack a section, a key or a password. `run` asks it first, and `config check` before that.
     pub fn check_roles(&self, roles: &[Role]) -> Result<(), Failure> {
         for role in roles {
@@ -321,9 +347,9 @@ pub fn load(path: &Path) -> Result<Config, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::new(format!("the configuration {} cannot be read: {error}", path.display()))
     })?;
-    let mut table: toml::Table = text
-        .parse()
-        .map_err(|error| Failure::new(format!("{} is not valid TOML: {error}", path.display())))?;
+    let mut table: toml::Table = text.parse().map_err(|error| {
+        Failure::new(format!("{} is not valid TOML: {}", path.display(), in_one_line(&text, &error)))
+    })?;
     for (name, value) in std::env::vars() {
         let Some(name) = name.strip_prefix("GPUAAS_").map(str::to_lowercase) else { continue };
         match name.split_once("__") {
@@ -335,9 +361,19 @@ pub fn load(path: &Path) -> Result<Config, Failure> {
             None => {}
         }
     }
-    table.try_into().map_err(|error| {
+    table.try_into().map_err(|error: toml::de::Error| {
+        let error = in_one_line(&text, &error);
         Failure::new(format!("{}: {error}. `gpuaasd config reference` lists the keys", path.display()))
     })
+}
+
+/// The parser's words without its drawing: what is wrong, and on which line or in which section.
+fn in_one_line(text: &str, error: &toml::de::Error) -> String {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {}", before.matches('\n').count() + 1, words(error.message())),
+        None => words(&error.to_string()),
+    }
 }
 
 /// Keys that stand before the first section.
@@ -383,16 +419,7 @@ pub fn command(command: ConfigCommand) -> Result<(), Failure> {
             terminal::say(&serde_json::to_string_pretty(&schema).unwrap_or_default());
         }
         ConfigCommand::Check { config, role } => {
-            let loaded = load(&config)?;
-            loaded.check_roles(&role)?;
-            if loaded.public.as_ref().is_some_and(|public| public.url.is_some()) {
-                loaded.public_url()?;
-            }
-            loaded.nats()?;
-            loaded.public.as_ref().map(PublicConfig::proxies).transpose()?;
-            loaded.telemetry.check()?;
-            let notes = loaded.check_certificates(SystemClock.now())?;
-            let notes: String = notes.iter().map(|note| format!("\n{note}")).collect();
+            let notes: String = load(&config)?.check(&role)?.iter().map(|note| format!("\n{note}")).collect();
             terminal::say(&format!("{} is valid.{notes}", config.display()));
         }
     }

@@ -49,6 +49,12 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
         _ => None,
     };
     let internal = Listener::bind(config.internal.listen, None).await?;
+    let mut addresses = vec![format!("internal {}", internal.address()?)];
+    for (name, listener) in [("public", &public), ("node", &node)] {
+        if let Some(listener) = listener {
+            addresses.push(format!("{name} {}", listener.address()?));
+        }
+    }
     let (database, nats) = (config.database()?, config.nats()?);
     let logins = roles::logins(&wanted);
     database.check(&logins).await?;
@@ -86,7 +92,8 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     }
     let stop = process.stop.clone();
     process.spawn("internal listener", internal.serve(health::router(health.clone(), metrics), stop));
-    tracing::info!(roles = ?wanted, "running");
+    let names: Vec<&str> = wanted.iter().map(|role| role.name()).collect();
+    tracing::info!(roles = names.join(","), addresses = addresses.join(", "), "running");
     let ended = process.run_until_stopped(health, Duration::from_secs(config.drain_seconds)).await;
     traces.flush().await;
     ended

@@ -18,7 +18,8 @@ pub static FORBIDDEN: ErrorCode = ErrorCode::new(
     "forbidden",
     ErrorKind::Forbidden,
     "You may not do this",
-    "Ask an administrator of the organization or project for a role that allows this action.",
+    "Ask an administrator of the organization or project for a role that allows this action. What concerns the whole platform \
+     is for its operators alone.",
 );
 pub static NOT_FOUND: ErrorCode = ErrorCode::new(
     "not_found",

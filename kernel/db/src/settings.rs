@@ -96,7 +96,7 @@ pub struct Settings {
 pub enum SettingFault {
     #[error("there is no setting {key}")]
     Unknown { key: String },
-    #[error("{value} is not a value for the setting {key} (default {default}): {about}")]
+    #[error("{value} is not a value for the setting {key} (default {default}): {}", .about.trim_end_matches('.'))]
     Refused { key: String, value: String, default: String, about: &'static str },
 }
 

@@ -127,3 +127,27 @@ fn roles_ask_for_their_sections_in_check_and_run_alike() {
     let (passed, said) = check(at, &whole, &[], &["--role", "api,outbox-relay,audit-sealer,platform-worker"]);
     assert!(passed, "{said}");
 }
+
+#[test]
+fn every_problem_is_named_at_once_and_each_in_a_line() {
+    let directory = Scratch::new("config-problems");
+    let at = directory.path();
+    let several = format!(
+        "[database]\nhost = \"/run/postgresql\"\npassword_dir = {at:?}\n[public]\nlisten = \"127.0.0.1:0\"\nurl = \"nowhere\"\n\
+         trusted_proxies = [\"everyone\"]\n"
+    );
+    let (passed, said) = check(at, &several, &[], &["--role", "outbox-relay"]);
+    assert!(!passed && said.contains("4 problems"), "{said}");
+    for words in ["relay.password", "nowhere", "everyone", "plaintext"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let database = format!("[database]\nhost = \"/run/postgresql\"\npassword_dir = {at:?}\n");
+    for (text, words) in [
+        (format!("{database}prot = 5432\n"), "unknown field `prot`"),
+        (format!("{database}port = \n"), "line 4: "),
+    ] {
+        let (passed, said) = check(at, &text, &[], &[]);
+        assert!(!passed && said.contains(words), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
