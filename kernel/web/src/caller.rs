@@ -84,7 +84,7 @@ impl Callers {
 }
 
 /// Where a request comes from.
-fn peer_key(head: &Parts) -> String {
+pub(crate) fn peer_key(head: &Parts) -> String {
     match head.extensions.get::<ConnectInfo<SocketAddr>>() {
         None => "unknown".to_owned(),
         Some(peer) => address_key(peer.0.ip()),

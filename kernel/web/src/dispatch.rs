@@ -12,20 +12,20 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::IntoResponse as _;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use bytes::Bytes;
-use db::Setting;
 use http_body_util::BodyExt as _;
 use serde_json::json;
 use tracing::Instrument as _;
 use types::{Error, IdMaker, Result};
 
 use crate::browser;
-use crate::caller::{Caller, Callers};
+use crate::caller::{Callers, peer_key};
 use crate::context::{self, Authenticator, CORRELATION_HEADER};
 use crate::input::RawInput;
 use crate::limits::{self, Limits};
 use crate::operation::{Endpoint, Kind, OperationInfo};
-use crate::places::{Place, Places};
+use crate::places::Places;
 use crate::problem::{self, to_response};
+use crate::room::{self, Guest, Room, Seat};
 use crate::sse::OpenStream;
 
 /// What stands before every endpoint.
@@ -33,13 +33,14 @@ pub struct Gate {
     pub(crate) callers: Callers,
     pub(crate) limits: Limits,
     ids: IdMaker,
-    /// Requests under way, all of them under one name.
-    at_once: Arc<Places>,
-    at_once_per_caller: Arc<Places>,
-    at_once_per_organization: Arc<Places>,
-    /// Bodies that are arriving: those of callers nobody knows under one name, all others under another. They wait for
-    /// their senders, so they have no place among the requests under way, which wait for us.
-    bodies: Arc<Places>,
+    /// Callers who are being identified.
+    door: Room,
+    pub(crate) under_way: Room,
+    /// Requests that stepped aside (`?wait=`).
+    pub(crate) waiting: Room,
+    bodies: Room,
+    /// Bodies of callers nobody knows: they take nobody's place but of their like.
+    anonymous_bodies: Room,
     pub(crate) streams: Arc<Places>,
 }
 
@@ -49,36 +50,15 @@ impl Gate {
             callers: Callers::new(authenticator),
             limits,
             ids,
-            at_once: Arc::default(),
-            at_once_per_caller: Arc::default(),
-            at_once_per_organization: Arc::default(),
-            bodies: Arc::default(),
+            door: Room::new(&room::DOOR),
+            under_way: Room::new(&room::REQUESTS),
+            waiting: Room::new(&room::WAITING),
+            bodies: Room::new(&room::BODIES),
+            anonymous_bodies: Room::new(&room::BODIES),
             streams: Arc::default(),
         })
     }
-
-    /// A place among the requests under way.
-    fn place(&self) -> Result<Place> {
-        self.at_once.take("", self.limits.settings().get(&limits::REQUESTS_AT_ONCE_MAX)).ok_or_else(too_busy)
-    }
-
-    /// A place among the caller's requests under way, and among its organization's: with many keys one could have all.
-    fn own_places(&self, caller: &Caller) -> Result<OwnPlaces> {
-        let take = |places: &Arc<Places>, holder: &str, whose: &str, setting: &'static Setting<u32>| {
-            let most = self.limits.settings().get(setting);
-            let crowded = || limits::crowded("requests under way", whose, setting, most);
-            places.take(holder, most).ok_or_else(crowded)
-        };
-        let own = take(&self.at_once_per_caller, &caller.key, "caller", &limits::REQUESTS_PER_CALLER_MAX)?;
-        let Some(home) = caller.identity.home else { return Ok((own, None)) };
-        let setting = &limits::REQUESTS_PER_ORGANIZATION_MAX;
-        let shared = take(&self.at_once_per_organization, &home.to_string(), "organization", setting)?;
-        Ok((own, Some(shared)))
-    }
 }
-
-/// A caller's place and its organization's.
-type OwnPlaces = (Place, Option<Place>);
 
 /// Routes for all endpoints, plus the answers for paths and methods nobody declared.
 pub fn router(endpoints: &[Endpoint], gate: &Arc<Gate>) -> Router {
@@ -168,20 +148,20 @@ async fn answer(
 ) -> Result<crate::Response> {
     context::refuse_doubled_headers(&head)?;
     let settings = gate.limits.settings();
-    let mut place = gate.place()?;
+    let door = gate.door.enter(&Guest::unknown(peer_key(&head)), settings)?;
     let caller = gate.callers.identify(&head, &gate.limits).await?;
+    drop(door);
     if endpoint.info.permission.is_some() && caller.identity.actor.is_anonymous() {
         return Err(authz::UNAUTHENTICATED.error("this needs a signed-in caller"));
     }
     gate.limits.check(endpoint.info.rate, &caller.key)?;
-    let own = gate.own_places(&caller)?;
+    let guest = Guest::new(&caller);
     let mut context = context::context(&caller.identity, correlation, &head);
     let mut bytes = Bytes::new();
     if endpoint.info.mutates() && !body.is_end_stream() {
-        drop(place);
-        bytes = read_body(body, gate, caller.identity.actor.is_anonymous()).await?;
-        place = gate.place()?;
+        bytes = read_body(body, gate, &guest, caller.identity.actor.is_anonymous()).await?;
     }
+    let seat = Arc::new(Seat::take(gate, guest)?);
     if endpoint.info.method == Method::POST {
         context.idempotency = context::idempotency(&head, &endpoint.info, &bytes)?;
     }
@@ -194,12 +174,13 @@ async fn answer(
         query: head.uri.query().map(str::to_owned),
         headers: head.headers,
         body: bytes,
+        seat,
     };
     let stream = match endpoint.info.kind {
         Kind::Json => None,
         Kind::Sse => Some(OpenStream::begin(gate, caller)?),
     };
-    let response = run(endpoint, input, (place, own), settings).await?;
+    let response = run(endpoint, input, settings).await?;
     keep_promises(&endpoint.info, &trail_of, &response)?;
     Ok(match stream {
         None => response,
@@ -207,23 +188,15 @@ async fn answer(
     })
 }
 
-fn too_busy() -> Error {
-    limits::TOO_BUSY.error("too many requests at once").with_retry_after_ms(1_000)
-}
-
 /// A change goes on when its client hangs up or its time is over; only the reply is lost, and a retry with the same
-/// idempotency key gets it. It keeps its places until it has ended, or hanging up would be a way around the limits.
-async fn run(
-    endpoint: &Arc<Endpoint>,
-    input: RawInput,
-    places: (Place, OwnPlaces),
-    settings: &db::Settings,
-) -> Result<crate::Response> {
+/// idempotency key gets it. It keeps its seat until it has ended, or hanging up would be a way around the limits.
+async fn run(endpoint: &Arc<Endpoint>, input: RawInput, settings: &db::Settings) -> Result<crate::Response> {
     let time = limits::REQUEST_SECONDS_MAX.seconds(settings);
     let late = || limits::REQUEST_TIMEOUT.error("no answer within the time limit");
+    let seat = Arc::clone(&input.seat);
     let work = (endpoint.handler)(input);
     let work = async move {
-        let _places = places;
+        let _seat = seat;
         work.await
     };
     if endpoint.info.mutates() {
@@ -263,12 +236,11 @@ fn keep_promises(info: &OperationInfo, context: &Context, response: &crate::Resp
         .error(format!("{} recorded {recorded:?}, but declares {:?}", info.id, info.audit)))
 }
 
-/// Reads a body within bounds of size, time and number: an anonymous one takes nobody's place but of its like.
-async fn read_body(body: axum::body::Body, gate: &Gate, is_anonymous: bool) -> Result<Bytes> {
+/// Reads a body within bounds of size, time and number.
+async fn read_body(body: axum::body::Body, gate: &Gate, guest: &Guest, is_anonymous: bool) -> Result<Bytes> {
     let settings = gate.limits.settings();
-    let most = settings.get(&limits::REQUESTS_AT_ONCE_MAX);
-    let whose = if is_anonymous { "anonymous" } else { "known" };
-    let _place = gate.bodies.take(whose, most).ok_or_else(too_busy)?;
+    let room = if is_anonymous { &gate.anonymous_bodies } else { &gate.bodies };
+    let _stay = room.enter(guest, settings)?;
     let mut time = limits::REQUEST_SECONDS_MAX.seconds(settings);
     if is_anonymous {
         time = time.min(limits::ANONYMOUS_BODY_SECONDS_MAX.seconds(settings));

@@ -1,5 +1,7 @@
 //! From bytes to typed input. Whatever is wrong becomes a 4xx that says where and what, never a 5xx.
 
+use std::sync::Arc;
+
 use authz::Context;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
@@ -10,6 +12,7 @@ use serde_path_to_error::Segment;
 use types::{Error, ErrorCode, ErrorKind, Result};
 
 use crate::operation::{Call, Nothing};
+use crate::room::Seat;
 
 #[cfg(test)]
 mod tests;
@@ -52,6 +55,7 @@ pub(crate) struct RawInput {
     pub query: Option<String>,
     pub headers: HeaderMap,
     pub body: Bytes,
+    pub seat: Arc<Seat>,
 }
 
 pub(crate) fn parse<P, Q, B>(raw: RawInput, has_body: bool) -> Result<Call<P, Q, B>>
@@ -80,6 +84,7 @@ where
         context: raw.context,
         home: raw.home,
         expires_at: raw.expires_at,
+        seat: raw.seat,
     })
 }
 

@@ -25,6 +25,7 @@ mod operation;
 mod page;
 mod places;
 mod problem;
+mod room;
 mod sse;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ pub use operation::{Call, Endpoint, Exposure, Kind, Nothing, Operation, Operatio
 pub use page::{Bounded, Page, PageLimit, WaitSeconds, page_limit, patience};
 pub use places::{Place, Places};
 pub use problem::{Problem, SECRET_ALREADY_DELIVERED, catalogue, status_of, to_response};
+pub use room::Seat;
 pub use sse::{SseEvent, stream_response};
 
 /// What handlers return for a stream: the finished response.

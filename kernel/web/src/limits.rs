@@ -57,8 +57,9 @@ pub static ANONYMOUS_BODY_SECONDS_MAX: Setting<u64> = Setting::new(
 pub static REQUESTS_AT_ONCE_MAX: Setting<u32> = Setting::new(
     "web.requests_at_once_max",
     512,
-    "Requests answered at the same time by one replica; more get 503. \
-     Beside them as many bodies may be arriving from callers who have signed in, and as many from others.",
+    "Requests answered at the same time by one replica; more get 503. A quarter is kept for callers who have little under \
+     way, half of that for operators. Beside them as many bodies may be arriving from callers who have signed in, and as \
+     many from others.",
 )
 .checked(|v| *v >= 1);
 pub static REQUESTS_PER_CALLER_MAX: Setting<u32> = Setting::new(
@@ -71,6 +72,25 @@ pub static REQUESTS_PER_ORGANIZATION_MAX: Setting<u32> = Setting::new(
     "web.requests_at_once_per_organization_max",
     256,
     "Requests answered at the same time by one replica for all keys of one organization; more get 429.",
+)
+.checked(|v| *v >= 1);
+pub static WAITING_AT_ONCE_MAX: Setting<u32> = Setting::new(
+    "web.waiting_at_once_max",
+    2_048,
+    "Requests that wait with `?wait=` at the same time on one replica; more get 503. They are not among those answered. A \
+     quarter is kept for callers who have few, half of that for operators.",
+)
+.checked(|v| *v >= 1);
+pub static WAITING_PER_CALLER_MAX: Setting<u32> = Setting::new(
+    "web.waiting_at_once_per_caller_max",
+    128,
+    "Requests of one caller that wait with `?wait=` at the same time on one replica; more get 429.",
+)
+.checked(|v| *v >= 1);
+pub static WAITING_PER_ORGANIZATION_MAX: Setting<u32> = Setting::new(
+    "web.waiting_at_once_per_organization_max",
+    256,
+    "Requests of all keys of one organization that wait with `?wait=` at the same time on one replica; more get 429.",
 )
 .checked(|v| *v >= 1);
 pub static STREAMS_PER_CALLER_MAX: Setting<u32> = Setting::new(
@@ -114,6 +134,9 @@ pub static SETTINGS: fn() -> Vec<SettingInfo> = || {
         REQUESTS_AT_ONCE_MAX.info(),
         REQUESTS_PER_CALLER_MAX.info(),
         REQUESTS_PER_ORGANIZATION_MAX.info(),
+        WAITING_AT_ONCE_MAX.info(),
+        WAITING_PER_CALLER_MAX.info(),
+        WAITING_PER_ORGANIZATION_MAX.info(),
         STREAMS_PER_CALLER_MAX.info(),
         STREAM_RECHECK_SECONDS.info(),
         WAIT_SECONDS_MAX.info(),

@@ -15,6 +15,7 @@ use serde_json::Value;
 use types::{ErrorCode, Result};
 
 use crate::input::{self, RawInput};
+use crate::room::Seat;
 
 /// What a reply is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -98,6 +99,8 @@ pub struct Call<P = Nothing, Q = Nothing, B = Nothing> {
     pub if_match: Option<i64>,
     /// Where an event stream should go on (`Last-Event-ID`).
     pub last_event_id: Option<String>,
+    /// Where the request is, for one that waits.
+    pub seat: Arc<Seat>,
 }
 
 /// A successful answer.

@@ -28,6 +28,14 @@ impl Places {
     }
 }
 
+impl Place {
+    /// How many its holder has, this one among them.
+    pub fn taken(&self) -> u32 {
+        let taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.get(&self.holder).copied().unwrap_or_default()
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);

@@ -27,7 +27,7 @@ use crate::{
     Response, SseEvent, stream_response,
 };
 
-/// Knows some names by heart; whoever shows one is it, and `…@acme` belongs to an organization. Counts how often it was asked.
+/// Knows some names by heart; whoever shows one is it, and `…@acme` belongs to an organization; others are operators. Counts how often it was asked.
 #[derive(Default)]
 struct Names {
     good: Mutex<Vec<&'static str>>,
@@ -45,13 +45,18 @@ impl Authenticator for Names {
         let known = self.good.lock().unwrap().iter().find(|name| **name == credential.text.expose()).copied();
         let identity = known.map(|name| Identity {
             actor: Actor::new(ActorKind::User, name),
-            home: name.ends_with("@acme").then(|| toy::org(1)),
+            home: name.split_once('@').map(|(_, home)| organization(home)),
             ..Identity::anonymous()
         });
         let is_stale = credential.text.expose().starts_with("cookie-of-yesterday");
         let found = identity.map_or(if is_stale { Found::Stale } else { Found::Wrong }, Found::Good);
         Box::pin(async { Ok(found) })
     }
+}
+
+/// The organization `…@name` belongs to.
+fn organization(name: &str) -> uuid::Uuid {
+    toy::org(name.bytes().fold(0, |number, byte| number << 8 | u128::from(byte)))
 }
 
 /// A server whose operations wait until they are let go.
@@ -85,10 +90,25 @@ impl Server {
                 }
             }
         };
+        let aside = {
+            let (go, inside) = (Arc::clone(&go), Arc::clone(&inside));
+            move |call: Call| {
+                let (go, inside) = (Arc::clone(&go), Arc::clone(&inside));
+                async move {
+                    call.seat.look(async { Ok(()) }, |()| false).await?;
+                    inside.fetch_add(1, Ordering::SeqCst);
+                    go.acquire().await.unwrap().forget();
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    call.seat.look(async { Ok(()) }, |()| true).await?;
+                    Ok(Reply::new(Nothing {}))
+                }
+            }
+        };
         let endpoints = [
             Operation::<Nothing, Nothing>::get("/now", "toy.now")
                 .handler(|_| async { Ok(Reply::new(Nothing {})) }),
             Operation::<Nothing, Nothing>::get("/wait", "toy.wait").handler(wait.clone()),
+            Operation::<Nothing, Nothing>::get("/aside", "toy.aside").handler(aside),
             Operation::<Nothing, Nothing, Order>::post("/order", "toy.order")
                 .handler(|_| async { Ok(Reply::new(Nothing {})) }),
             Operation::<Nothing, Nothing>::post_empty("/change", "toy.change").handler(wait),
@@ -282,7 +302,7 @@ async fn one_network_of_ipv6_is_one_address() {
 #[tokio::test]
 async fn a_caller_who_waits_leaves_places_for_the_others() {
     let server = Arc::new(Server::new(
-        &["alice", "bob"],
+        &["alice", "bob", "carol"],
         &[("web.requests_at_once_per_caller_max", 2), ("web.requests_at_once_max", 4)],
     ));
     let waiting = [server.held("GET", "/wait", "alice").await, server.held("GET", "/wait", "alice").await];
@@ -296,10 +316,10 @@ async fn a_caller_who_waits_leaves_places_for_the_others() {
         "{body}"
     );
     assert_eq!(server.get("/now", HERE, "bob").await, 200);
-    let anonymous = [server.held("GET", "/wait", "").await, server.held("GET", "/wait", "").await];
-    assert_eq!(server.get("/now", HERE, "bob").await, 503, "now the replica is full");
+    let bobs = [server.held("GET", "/wait", "bob").await, server.held("GET", "/wait", "bob").await];
+    assert_eq!(server.get("/now", HERE, "carol").await, 503, "now the replica is full");
     server.go.add_permits(4);
-    for request in waiting.into_iter().chain(anonymous) {
+    for request in waiting.into_iter().chain(bobs) {
         assert_eq!(request.await.unwrap(), 200);
     }
     assert_eq!(server.get("/now", HERE, "alice").await, 200);
@@ -323,6 +343,77 @@ async fn an_organization_with_many_keys_leaves_places_for_the_others() {
     assert_eq!(server.get("/now", HERE, "bob@acme").await, 200);
 }
 
+/// Requests of eight: a busy organization may fill six, a quiet one seven, an operator all.
+const EIGHT: [(&str, u32); 1] = [("web.requests_at_once_max", 8)];
+const TENANTS: [&str; 5] = ["a@acme", "b@bolt", "quiet@one", "quiet@two", "operator"];
+
+#[tokio::test]
+async fn two_busy_organizations_lock_nobody_out() {
+    let server = Arc::new(Server::new(&TENANTS, &EIGHT));
+    let mut held = Vec::new();
+    for who in ["a@acme", "b@bolt"].repeat(3) {
+        held.push(server.held("GET", "/wait", who).await);
+    }
+    assert_eq!(server.get("/now", HERE, "b@bolt").await, 503, "it has three");
+    assert_eq!(server.get("/now", HERE, "quiet@one").await, 200);
+    assert_eq!(server.get("/now", HERE, "").await, 200, "who is about to sign in");
+    held.push(server.held("GET", "/wait", "quiet@one").await);
+    assert_eq!(server.get("/now", HERE, "quiet@two").await, 503, "now the tenants' places are taken");
+    assert_eq!(server.get("/now", HERE, "operator").await, 200);
+    server.go.add_permits(held.len());
+    for request in held {
+        assert_eq!(request.await.unwrap(), 200);
+    }
+    assert_eq!(server.get("/now", HERE, "b@bolt").await, 200);
+}
+
+#[tokio::test]
+async fn who_waits_for_an_event_steps_aside() {
+    let limits = [
+        ("web.requests_at_once_max", 2),
+        ("web.waiting_at_once_per_caller_max", 2),
+        ("web.waiting_at_once_per_organization_max", 3),
+    ];
+    let server = Arc::new(Server::new(&["a@acme", "b@acme", "b@bolt"], &limits));
+    let mut waiting = Vec::new();
+    for who in ["a@acme", "a@acme", "b@acme", "b@bolt", "b@bolt"] {
+        waiting.push(server.held("GET", "/aside", who).await);
+    }
+    assert_eq!(server.get("/now", HERE, "a@acme").await, 200, "none of them is under way");
+    for (who, limit) in [
+        ("b@bolt", "web.waiting_at_once_per_caller_max"),
+        ("b@acme", "web.waiting_at_once_per_organization_max"),
+    ] {
+        let refused = problem(server.send("GET", "/aside", HERE, who).await).await;
+        assert_eq!((&refused["code"], &refused["details"]["limit"]), (&json!("rate_limited"), &json!(limit)));
+    }
+    server.go.add_permits(waiting.len());
+    for request in waiting {
+        assert_eq!(request.await.unwrap(), 200);
+    }
+}
+
+#[tokio::test]
+async fn two_organizations_whose_bodies_do_not_come_lock_nobody_out() {
+    let server = Server::new(&TENANTS, &EIGHT);
+    let order = async |credential: &str| {
+        let request = Request::post("/order").header(header::AUTHORIZATION, credential);
+        let request =
+            request.header(header::CONTENT_TYPE, "application/json").body(Body::from("{}")).unwrap();
+        server.router.clone().oneshot(request).await.unwrap().status().as_u16()
+    };
+    let mut held = Vec::new();
+    for who in ["a@acme", "b@bolt"].repeat(3) {
+        held.push(server.slow_body(HERE, who).await);
+    }
+    assert_eq!(order("b@bolt").await, 503);
+    assert_eq!(order("quiet@one").await, 400, "its body was read");
+    held.push(server.slow_body(HERE, "quiet@one").await);
+    assert_eq!(order("quiet@two").await, 503);
+    assert_eq!(order("operator").await, 400);
+    held.iter().for_each(Held::abort);
+}
+
 #[tokio::test]
 async fn a_body_that_does_not_come_takes_no_place_from_others() {
     let server = Arc::new(Server::new(
@@ -336,8 +427,11 @@ async fn a_body_that_does_not_come_takes_no_place_from_others() {
     let nobodys = server.slow_body(HERE, "").await;
     let alices = server.slow_body(HERE, "alice").await;
     assert_eq!(server.get("/now", ELSEWHERE, "").await, 200, "the replica is free");
-    assert_eq!(server.get("/now", HERE, "").await, 429, "the sender's own place is taken");
-    assert_eq!(server.get("/now", HERE, "alice").await, 429);
+    assert_eq!(server.get("/now", HERE, "alice").await, 200, "what has not come is not under way");
+    let request =
+        Request::post("/order").header(header::AUTHORIZATION, "alice").body(Body::from("{}")).unwrap();
+    let response = server.router.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), 429, "the sender has one body arriving");
     let request = Request::post("/order").body(Body::from("{}")).unwrap();
     let response = server.router.clone().oneshot(request).await.unwrap();
     assert_eq!(response.status(), 503, "there are only so many bodies in memory");

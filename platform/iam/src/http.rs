@@ -266,11 +266,9 @@ async fn organization_get(
     };
     let patience = web::patience(call.query.wait_seconds, &iam.settings);
     let subject = id.to_string();
-    let read = || iam.organization_get(&call.context, id);
-    let organization = ::events::wait_until(&iam.feed, &subject, patience, read, |organization| {
-        organization.state == wanted
-    })
-    .await?;
+    let is_reached = |organization: &Organization| organization.state == wanted;
+    let look = || call.seat.look(iam.organization_get(&call.context, id), is_reached);
+    let organization = ::events::wait_until(&iam.feed, &subject, patience, look, is_reached).await?;
     Ok(organization_reply(organization))
 }
 
