@@ -1,15 +1,20 @@
 //! Shares of a pool: what one tenant does never takes the connections that others need.
 //!
 //! A change that waits for a row lock keeps its connection, so a tenant with many changes of one row would soon hold
-//! them all. Therefore an organization has at most half of the connections at a time and waits for them in a queue of
-//! its own, and all organizations together leave a quarter to the platform's own work. Shares are fixed rather than lent
-//! out while nobody else asks: a connection that waits for a lock cannot be taken back.
+//! them all, and two tenants would if each had half. Therefore
+//! - all organizations together leave a quarter of the connections to the platform's own work;
+//! - one organization has at most half of them;
+//! - of what organizations have together, a quarter is kept for those that hold none or little: a quiet one gets its
+//!   connection while others wait for locks;
+//! - who has to wait does so in a queue of its organization's own, and the queues are served in turn.
+//!
+//! What is kept is not lent out while nobody else asks: a connection that waits for a lock cannot be taken back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -17,50 +22,54 @@ use crate::error::DbError;
 use crate::pool::{PoolOptions, lock};
 
 pub(crate) struct Shares {
-    /// Organizations that hold a connection or wait for one; others are not remembered.
-    shares: Mutex<HashMap<Uuid, Share>>,
-    /// What all organizations have together.
-    tenants: Arc<Semaphore>,
+    ledger: Mutex<Ledger>,
     waiting: AtomicUsize,
     options: PoolOptions,
 }
 
-struct Share {
-    connections: Arc<Semaphore>,
-    /// Those who hold one and those who wait.
-    callers: usize,
+/// Who has what.
+struct Ledger {
+    sizes: Sizes,
+    /// Organizations that hold a connection or wait for one; others are not remembered.
+    shares: HashMap<Uuid, Share>,
+    /// What all organizations hold together.
+    held: usize,
+    /// Organizations with a queue, the next to be served first.
+    turns: VecDeque<Uuid>,
 }
 
-/// The right to one connection of an organization's share, until dropped.
-pub(crate) struct Hold {
-    _caller: Caller,
-    _places: [OwnedSemaphorePermit; 2],
+#[derive(Clone, Copy)]
+struct Sizes {
+    /// What all organizations may hold together.
+    tenants: usize,
+    one: usize,
+    /// What is kept for those that hold less than `little`.
+    kept: usize,
+    little: usize,
+}
+
+#[derive(Default)]
+struct Share {
+    held: usize,
+    queue: VecDeque<oneshot::Sender<()>>,
 }
 
 impl Shares {
     pub fn new(options: PoolOptions) -> Arc<Self> {
-        let kept_for_platform = options.connections_max.div_ceil(4);
-        let tenants = options.connections_max.saturating_sub(kept_for_platform).max(1);
-        Arc::new(Self {
-            shares: Mutex::default(),
-            tenants: Arc::new(Semaphore::new(tenants)),
-            waiting: AtomicUsize::new(0),
-            options,
-        })
+        let all = options.connections_max;
+        let tenants = all.saturating_sub(all.div_ceil(4)).max(1);
+        let sizes = Sizes { tenants, one: (all / 2).max(1), kept: tenants / 4, little: (tenants / 8).max(1) };
+        let ledger = Ledger { sizes, shares: HashMap::new(), held: 0, turns: VecDeque::new() };
+        Arc::new(Self { ledger: Mutex::new(ledger), waiting: AtomicUsize::new(0), options })
     }
 
-    /// Waits until the organization may have a connection. At most its share of callers ever wait in the queue that all
-    /// organizations have in common, so a long queue of one delays nobody else.
+    /// Waits until the organization may have a connection.
     pub async fn hold(self: &Arc<Self>, organization: Uuid) -> Result<Hold, DbError> {
-        let (caller, own) = self.enter(organization)?;
+        let Some(mut waiter) = self.enter(organization)? else { return Ok(self.held_by(organization)) };
         let _waiting = Counted::new(&self.waiting);
-        let places = async {
-            let own = Arc::clone(&own).acquire_owned().await?;
-            Ok::<_, AcquireError>([Arc::clone(&self.tenants).acquire_owned().await?, own])
-        };
-        match timeout(self.options.wait_timeout, places).await {
-            Ok(Ok(places)) => Ok(Hold { _caller: caller, _places: places }),
-            _ if own.available_permits() == 0 => Err(DbError::ShareUsedUp),
+        match timeout(self.options.wait_timeout, &mut waiter.turn).await {
+            Ok(Ok(())) => Ok(self.held_by(organization)),
+            _ if lock(&self.ledger).is_used_up(organization) => Err(DbError::ShareUsedUp),
             _ => Err(DbError::QueueTimeout),
         }
     }
@@ -69,34 +78,127 @@ impl Shares {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    fn enter(self: &Arc<Self>, organization: Uuid) -> Result<(Caller, Arc<Semaphore>), DbError> {
-        let connections_max = (self.options.connections_max / 2).max(1);
-        let mut shares = lock(&self.shares);
-        let share = shares
-            .entry(organization)
-            .or_insert_with(|| Share { connections: Arc::new(Semaphore::new(connections_max)), callers: 0 });
-        if share.callers >= connections_max + self.options.waiting_max {
-            return Err(DbError::ShareUsedUp);
+    /// A connection at once (nothing to wait for), or a place in the organization's queue.
+    fn enter(self: &Arc<Self>, organization: Uuid) -> Result<Option<Waiter>, DbError> {
+        let mut ledger = lock(&self.ledger);
+        let queued = ledger.shares.get(&organization).map_or(0, |share| share.queue.len());
+        if queued == 0 && ledger.take(organization) {
+            return Ok(None);
         }
-        share.callers += 1;
-        Ok((Caller { shares: Arc::clone(self), organization }, Arc::clone(&share.connections)))
+        if queued >= self.options.waiting_max {
+            let is_own = ledger.is_used_up(organization);
+            return Err(if is_own { DbError::ShareUsedUp } else { DbError::Overloaded { waiting: queued } });
+        }
+        let (call, turn) = oneshot::channel();
+        ledger.shares.entry(organization).or_default().queue.push_back(call);
+        if queued == 0 {
+            ledger.turns.push_back(organization);
+        }
+        Ok(Some(Waiter { shares: Arc::clone(self), organization, turn }))
+    }
+
+    fn held_by(self: &Arc<Self>, organization: Uuid) -> Hold {
+        Hold { shares: Arc::clone(self), organization }
     }
 }
 
-/// One of an organization's callers.
-struct Caller {
+impl Ledger {
+    /// Counts one more connection for the organization, if it may have one.
+    fn take(&mut self, organization: Uuid) -> bool {
+        let held = self.shares.get(&organization).map_or(0, |share| share.held);
+        let kept = if held < self.sizes.little { 0 } else { self.sizes.kept };
+        if held >= self.sizes.one || self.held + kept >= self.sizes.tenants {
+            return false;
+        }
+        self.shares.entry(organization).or_default().held += 1;
+        self.held += 1;
+        true
+    }
+
+    fn is_used_up(&self, organization: Uuid) -> bool {
+        self.shares.get(&organization).is_some_and(|share| share.held >= self.sizes.one)
+    }
+
+    fn give_back(&mut self, organization: Uuid) {
+        if let Some(share) = self.shares.get_mut(&organization) {
+            share.held -= 1;
+            self.held -= 1;
+        }
+        self.serve();
+        self.tidy(organization);
+    }
+
+    /// Calls those whose turn it is, one organization after the other, while there is something for any of them.
+    fn serve(&mut self) {
+        let mut in_vain = 0;
+        while in_vain < self.turns.len() {
+            let Some(organization) = self.turns.pop_front() else { return };
+            let Some(share) = self.shares.get_mut(&organization) else { continue };
+            share.queue.retain(|call| !call.is_closed());
+            if share.queue.is_empty() {
+                continue;
+            }
+            self.turns.push_back(organization);
+            if !self.take(organization) {
+                in_vain += 1;
+                continue;
+            }
+            in_vain = 0;
+            self.call_next(organization);
+        }
+    }
+
+    /// Tells the first in the organization's queue that a connection has been counted for it.
+    fn call_next(&mut self, organization: Uuid) {
+        let Some(share) = self.shares.get_mut(&organization) else { return };
+        if !share.queue.pop_front().is_some_and(|call| call.send(()).is_ok()) {
+            share.held -= 1;
+            self.held -= 1;
+        }
+        self.tidy(organization);
+    }
+
+    /// Forgets who has nothing and wants nothing.
+    fn tidy(&mut self, organization: Uuid) {
+        let Some(share) = self.shares.get_mut(&organization) else { return };
+        share.queue.retain(|call| !call.is_closed());
+        if share.queue.is_empty() {
+            self.turns.retain(|waiting| *waiting != organization);
+            if share.held == 0 {
+                self.shares.remove(&organization);
+            }
+        }
+    }
+}
+
+/// The right to one connection of an organization's share, until dropped.
+pub(crate) struct Hold {
     shares: Arc<Shares>,
     organization: Uuid,
 }
 
-impl Drop for Caller {
+impl Drop for Hold {
     fn drop(&mut self) {
-        let mut shares = lock(&self.shares.shares);
-        if let Some(share) = shares.get_mut(&self.organization) {
-            share.callers -= 1;
-            if share.callers == 0 {
-                shares.remove(&self.organization);
-            }
+        lock(&self.shares.ledger).give_back(self.organization);
+    }
+}
+
+/// Somebody in an organization's queue.
+struct Waiter {
+    shares: Arc<Shares>,
+    organization: Uuid,
+    turn: oneshot::Receiver<()>,
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut ledger = lock(&self.shares.ledger);
+        self.turn.close();
+        if self.turn.try_recv().is_ok() {
+            // Called at the very moment of leaving.
+            ledger.give_back(self.organization);
+        } else {
+            ledger.tidy(self.organization);
         }
     }
 }
