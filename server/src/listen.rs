@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use rustls::server::WebPkiClientVerifier;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower::Service as _;
 
 use self::watch::{Patience, Watch, WatchedStream};
@@ -41,6 +43,12 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 // fixed: the largest request head, part of the API's contract
 const HEAD_BYTES_MAX: usize = 32 * 1024;
+// fixed: requests under way on one connection of HTTP/2; the least that RFC 9113 recommends
+const STREAMS_MAX: u32 = 100;
+// fixed: what is kept of one reply until the client of HTTP/2 has room for it
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+// fixed: how long a connection that is given up has for a last word, so that clients send no request into it
+const FAREWELL: Duration = Duration::from_secs(1);
 // fixed: how long open requests may go on after we were told to stop
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -110,10 +118,12 @@ impl Listener {
             .http2()
             .timer(TokioTimer::new())
             .max_header_list_size(HEAD_BYTES_MAX as u32)
+            .max_concurrent_streams(STREAMS_MAX)
+            .max_send_buf_size(SEND_BUFFER_BYTES)
             .keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE);
         let builder = Arc::new(builder);
-        let graceful = GracefulShutdown::new();
+        let connections = TaskTracker::new();
         let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
         let places_per_address = Arc::<web::Places>::default();
         loop {
@@ -129,22 +139,31 @@ impl Listener {
                 tracing::debug!(%peer, "too many connections from this address");
                 continue;
             };
-            let (router, builder, tls, watcher) =
-                (router.clone(), Arc::clone(&builder), self.tls.clone(), graceful.watcher());
+            let (router, builder, tls) = (router.clone(), Arc::clone(&builder), self.tls.clone());
             let from = (peer, Arc::clone(&self.proxies));
             let (watch, patience) = (Arc::<Watch>::default(), self.patience);
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = serve_connection(stream, from, router, &builder, tls, watcher, &watch) => {}
-                    () = watch.until_deserted(patience) => tracing::debug!(%peer, "an unused connection is closed"),
+            let (graceful, stop) = (GracefulShutdown::new(), stop.clone());
+            connections.spawn(async move {
+                let watcher = graceful.watcher();
+                let mut serving =
+                    pin!(serve_connection(stream, from, router, &builder, tls, watcher, &watch));
+                let rest = tokio::select! {
+                    () = &mut serving => return,
+                    () = watch.until_deserted(patience) => FAREWELL,
+                    () = stop.cancelled() => DRAIN,
+                };
+                if tokio::time::timeout(rest, async { tokio::join!(graceful.shutdown(), serving) })
+                    .await
+                    .is_err()
+                {
+                    tracing::debug!(%peer, "a connection is cut off");
                 }
                 drop((place, own));
             });
         }
         drop(self.socket);
-        if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
-            tracing::warn!("some requests did not finish in time and are cut off");
-        }
+        connections.close();
+        connections.wait().await;
     }
 }
 
@@ -181,10 +200,10 @@ async fn serve_connection(
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         let client = proxies.client(peer, request.headers());
         request.extensions_mut().insert(ConnectInfo(client));
-        let (mut router, turn) = (router.clone(), watched.request());
+        let (mut router, exchange) = (router.clone(), watched.request());
         async move {
             let response = router.call(request.map(axum::body::Body::new)).await?;
-            Ok::<_, std::convert::Infallible>(response.map(|body| turn.reply(body)))
+            Ok::<_, std::convert::Infallible>(response.map(|body| exchange.reply(body)))
         }
     });
     let result = match tls {

@@ -8,6 +8,7 @@ use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse as _};
 use axum::routing::get;
+use bytes::Bytes;
 use serde_json::Value;
 use types::ErrorCode;
 
@@ -25,25 +26,28 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 
 /// `/api`, `/api/v1/openapi.json`, `/errors`, `/errors/{code}` and their assets.
 pub fn pages(openapi: &Value, errors: &'static [ErrorPage], codes: &[&'static ErrorCode]) -> Router {
-    let document = Arc::new(serde_json::to_string(openapi).unwrap_or_default());
-    let codes: Arc<[&ErrorCode]> = codes.into();
-    let list = Arc::new(shell("Errors", &error_list(&codes)));
+    // Made once and shared by all replies: anyone may ask for these, as often as they like.
+    let document = Bytes::from(serde_json::to_string(openapi).unwrap_or_default());
+    let list = Bytes::from(shell("Errors", &error_list(codes)));
+    let errors: Arc<BTreeMap<&str, Bytes>> =
+        Arc::new(codes.iter().filter_map(|code| Some((code.code, error_page(errors, code)?))).collect());
     Router::new()
         .route("/api", get(async || page(include_str!("../assets/api.html"))))
         .route("/assets/api.js", get(async || asset("text/javascript", include_str!("../assets/api.js"))))
         .route("/assets/style.css", get(async || asset("text/css", include_str!("../assets/style.css"))))
+        .route("/api/v1/openapi.json", get(async move || asset("application/json", document)))
+        .route("/errors", get(async move || page(list)))
         .route(
-            "/api/v1/openapi.json",
-            get(async move || {
-                ([(header::CONTENT_TYPE, "application/json")], document.as_str().to_owned()).into_response()
+            "/errors/{code}",
+            get(async move |Path(code): Path<String>| match errors.get(code.as_str()) {
+                Some(html) => page(html.clone()),
+                None => no_such_code(),
             }),
         )
-        .route("/errors", get(async move || page(list.as_str())))
-        .route("/errors/{code}", get(async move |Path(code): Path<String>| error_page(errors, &codes, &code)))
 }
 
 /// An HTML page with the strict policy every page has.
-pub fn page(html: impl Into<String>) -> crate::Response {
+pub fn page(html: impl Into<Bytes>) -> crate::Response {
     let mut response = Html(html.into()).into_response();
     let headers = response.headers_mut();
     for (name, value) in [
@@ -57,13 +61,13 @@ pub fn page(html: impl Into<String>) -> crate::Response {
     response
 }
 
-pub fn asset(content_type: &'static str, text: &'static str) -> crate::Response {
+pub fn asset(content_type: &'static str, text: impl Into<Bytes>) -> crate::Response {
     let headers = [
         (header::CONTENT_TYPE, content_type),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CACHE_CONTROL, "no-cache"),
     ];
-    (headers, text).into_response()
+    (headers, text.into()).into_response()
 }
 
 /// Is it a person's browser? Programs that take anything, or JSON, get the problem as JSON.
@@ -82,20 +86,21 @@ pub(crate) fn no_such_page() -> crate::Response {
     (StatusCode::NOT_FOUND, page(body)).into_response()
 }
 
-fn error_page(errors: &[ErrorPage], codes: &[&ErrorCode], code: &str) -> crate::Response {
-    let page_of = errors.iter().find(|page| page.code == code);
-    let Some((found, known)) = page_of.zip(codes.iter().find(|known| known.code == code)) else {
-        let body = shell(
-            "No such error code",
-            "<h1>No such error code</h1><p>See <a href=\"/errors\">all of them</a>.</p>",
-        );
-        return (StatusCode::NOT_FOUND, page(body)).into_response();
-    };
+fn no_such_code() -> crate::Response {
+    let body = shell(
+        "No such error code",
+        "<h1>No such error code</h1><p>See <a href=\"/errors\">all of them</a>.</p>",
+    );
+    (StatusCode::NOT_FOUND, page(body)).into_response()
+}
+
+fn error_page(errors: &[ErrorPage], known: &ErrorCode) -> Option<Bytes> {
+    let found = errors.iter().find(|page| page.code == known.code)?;
     let mut html = String::new();
     pulldown_cmark::html::push_html(&mut html, pulldown_cmark::Parser::new(found.markdown));
     // Under the heading, which is the code: what a caller sees of it.
     let seen = format!("</h1><p class=\"soft\">{} · {}</p>", status_of(known), known.title);
-    page(shell(found.code, &html.replacen("</h1>", &seen, 1)))
+    Some(shell(found.code, &html.replacen("</h1>", &seen, 1)).into())
 }
 
 /// Every code with its meaning, by name. The texts are our own and hold no HTML.

@@ -594,3 +594,23 @@ async fn a_lost_person_gets_a_page_and_a_lost_program_a_problem() {
         assert_eq!(policy.contains("style-src 'self'"), page, "{policy}");
     }
 }
+
+/// Anyone may ask for them, and leave the replies unread.
+#[tokio::test]
+async fn replies_share_the_text_of_a_page() {
+    static PAGES: [crate::ErrorPage; 1] =
+        [crate::ErrorPage { code: "rate_limited", markdown: "# rate_limited\n\nToo much." }];
+    let router = crate::pages(&json!({"openapi": "3.1.0"}), &PAGES, &[&crate::limits::RATE_LIMITED]);
+    let paths = ["/api", "/api/v1/openapi.json", "/errors", "/errors/rate_limited", "/assets/api.js"];
+    for path in paths {
+        let reply = async || {
+            let response =
+                router.clone().oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+            assert_eq!(response.status(), 200, "{path}");
+            assert_eq!(response.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff", "{path}");
+            response.into_body().frame().await.unwrap().unwrap().into_data().unwrap()
+        };
+        let (first, second) = (reply().await, reply().await);
+        assert_eq!(first.as_ptr(), second.as_ptr(), "{path}");
+    }
+}

@@ -116,6 +116,7 @@ impl Impatient {
         let (waits_for, held) = (Arc::clone(&go), Arc::clone(&endless));
         let router = Router::new()
             .route("/now", get(async || "now"))
+            .route("/small", get(async || Body::from(vec![b'x'; 1_000])))
             .route(
                 "/wait",
                 get(async move || {
@@ -145,15 +146,20 @@ impl Impatient {
     }
 
     /// A client of HTTP/2 that sends pings all the time, and the end of its connection.
-    async fn http2(&self) -> (http2::SendRequest<Empty<Bytes>>, tokio::task::JoinHandle<()>) {
+    async fn http2(&self) -> (http2::SendRequest<Empty<Bytes>>, Ending) {
+        self.http2_with_window(64 * 1024).await
+    }
+
+    async fn http2_with_window(&self, bytes: u32) -> (http2::SendRequest<Empty<Bytes>>, Ending) {
         let (client, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(Duration::from_millis(20))
             .keep_alive_while_idle(true)
+            .initial_stream_window_size(bytes)
             .handshake(TokioIo::new(self.tls().await))
             .await
             .unwrap();
-        (client, tokio::spawn(async { drop(connection.await) }))
+        (client, tokio::spawn(connection))
     }
 
     /// The listener's patience with somebody who says nothing passes.
@@ -166,6 +172,9 @@ impl Impatient {
         eventually("the reply is given up", async || Arc::strong_count(&self.endless) == 2).await;
     }
 }
+
+/// How a client's connection ends.
+type Ending = tokio::task::JoinHandle<hyper::Result<()>>;
 
 impl Drop for Impatient {
     fn drop(&mut self) {
@@ -202,6 +211,36 @@ async fn so_is_one_of_http2_without_room_in_its_window() {
     drop(unread);
 }
 
+/// Streams that hold memory are not saved by one beside them that is in use, even if all they lack is their end.
+#[tokio::test]
+async fn one_unread_reply_is_not_saved_by_others_that_are_read() {
+    for path in ["/endless", "/small"] {
+        let server = Impatient::start(true).await;
+        let (mut client, connection) = server.http2_with_window(100).await;
+        let unread = client.send_request(request(path)).await.unwrap();
+        eventually("the connection is given up", async || {
+            if let Ok(reply) = client.send_request(request("/now")).await {
+                drop(reply.into_body().collect().await);
+            }
+            connection.is_finished()
+        })
+        .await;
+        drop(unread);
+    }
+}
+
+#[tokio::test]
+async fn a_slow_reader_is_not_cut_off() {
+    let server = Impatient::start(true).await;
+    let (mut client, _connection) = server.http2_with_window(100).await;
+    let mut reply = client.send_request(request("/small")).await.unwrap().into_body();
+    let mut length = 0;
+    while let Some(frame) = reply.frame().await {
+        length += frame.unwrap().into_data().unwrap().len();
+    }
+    assert_eq!(length, 1_000, "the whole reply, in small pieces");
+}
+
 #[tokio::test]
 async fn a_connection_of_http2_that_is_not_used_is_closed() {
     let server = Impatient::start(true).await;
@@ -209,7 +248,7 @@ async fn a_connection_of_http2_that_is_not_used_is_closed() {
     let (mut client, connection) = server.http2().await;
     let reply = client.send_request(request("/now")).await.unwrap();
     assert_eq!(reply.into_body().collect().await.unwrap().to_bytes(), "now");
-    in_time(connection).await;
+    in_time(async { connection.await.unwrap().expect("it is told, not cut off") }).await;
 }
 
 #[tokio::test]

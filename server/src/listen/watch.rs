@@ -2,16 +2,20 @@
 //!
 //! Looked at once a period. A connection is given up if, for a whole period,
 //! - nothing was being worked on for the client, and it asked for nothing and took nothing; or
-//! - something was to be written and not a byte went out.
+//! - something was to be written and not a byte went out; or
+//! - it took nothing of one of its replies, whatever it did with the others: a stream of HTTP/2 without room in its window
+//!   holds memory however lively its neighbours are. We cannot end that stream alone, because hyper does not ask for the
+//!   body of a reply that it cannot send.
 //!
-//! That covers replies nobody reads, streams of HTTP/2 without room in their window, idle connections, and those on which
-//! a first request never comes. Pings do not count: they say that the machine is there, not that anyone wants anything.
+//! That covers replies nobody reads, idle connections, and those on which a first request never comes. Pings do not count:
+//! they say that the machine is there, not that anyone wants anything.
 
+use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
@@ -30,18 +34,30 @@ pub struct Patience {
 
 /// Pings, acknowledgements and window updates of HTTP/2, some of them in one write.
 const CONTROL_FRAMES_BYTES: usize = 64; // fixed: they have 9 to 17 bytes each
+/// The most that is handed on of a reply at a time.
+const PIECE_BYTES_MAX: usize = 16 * 1024; // fixed: the size of a frame of HTTP/2
 
 /// What one connection has been doing.
 #[derive(Default)]
 pub struct Watch {
-    /// Requests and replies that wait for us. All others wait for the client.
-    at_work: AtomicUsize,
+    /// Requests that are not over.
+    exchanges: Mutex<HashMap<u64, Arc<State>>>,
+    next: AtomicU64,
     /// Has the client asked for or taken anything in this period?
     moved: AtomicBool,
     /// Does something wait to be written?
     blocked: AtomicBool,
     /// Did anything go out in this period?
     written: AtomicBool,
+}
+
+/// How one request stands.
+#[derive(Default)]
+struct State {
+    /// Whose turn is it: ours to answer, or the client's to take the answer?
+    is_ours: AtomicBool,
+    /// Did it get any further in this period?
+    moved: AtomicBool,
 }
 
 impl Watch {
@@ -56,52 +72,78 @@ impl Watch {
     fn is_deserted(&self) -> bool {
         let (moved, written) =
             (self.moved.swap(false, Ordering::Relaxed), self.written.swap(false, Ordering::Relaxed));
-        let is_idle = !moved && self.at_work.load(Ordering::Relaxed) == 0;
+        let (mut is_at_work, mut is_unread) = (false, false);
+        for state in self.exchanges().values() {
+            let (has_moved, is_ours) =
+                (state.moved.swap(false, Ordering::Relaxed), state.is_ours.load(Ordering::Relaxed));
+            is_at_work |= is_ours;
+            is_unread |= !is_ours && !has_moved;
+        }
+        let is_idle = !moved && !is_at_work;
         let is_stuck = !written && self.blocked.load(Ordering::Relaxed);
-        is_idle || is_stuck
+        is_idle || is_stuck || is_unread
+    }
+
+    fn exchanges(&self) -> MutexGuard<'_, HashMap<u64, Arc<State>>> {
+        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A request that we are working on.
-    pub fn request(self: &Arc<Self>) -> Turn {
-        let mut turn = Turn { watch: Arc::clone(self), is_ours: false };
-        turn.pass(true);
-        turn
+    pub fn request(self: &Arc<Self>) -> Arc<Exchange> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let state = Arc::<State>::default();
+        self.exchanges().insert(number, Arc::clone(&state));
+        let exchange = Arc::new(Exchange { watch: Arc::clone(self), number, state });
+        exchange.pass(true);
+        exchange
     }
 }
 
-/// Whose turn it is with one request: ours to answer, or the client's to take the answer.
-pub struct Turn {
+/// One request and its reply, until the last byte of it has gone out.
+pub struct Exchange {
     watch: Arc<Watch>,
-    is_ours: bool,
+    number: u64,
+    state: Arc<State>,
 }
 
-impl Turn {
-    fn pass(&mut self, to_us: bool) {
+impl Exchange {
+    fn pass(&self, to_us: bool) {
+        self.state.is_ours.store(to_us, Ordering::Relaxed);
+        self.went_on();
+    }
+
+    fn went_on(&self) {
+        self.state.moved.store(true, Ordering::Relaxed);
         self.watch.moved.store(true, Ordering::Relaxed);
-        match (self.is_ours, to_us) {
-            (false, true) => drop(self.watch.at_work.fetch_add(1, Ordering::Relaxed)),
-            (true, false) => drop(self.watch.at_work.fetch_sub(1, Ordering::Relaxed)),
-            _ => {}
-        }
-        self.is_ours = to_us;
     }
 
     /// The reply's body: the client's turn while it is not asked for more.
-    pub fn reply(mut self, body: Body) -> WatchedBody {
+    pub fn reply(self: Arc<Self>, body: Body) -> WatchedBody {
         self.pass(false);
-        WatchedBody { body, turn: self }
+        WatchedBody { body, rest: Bytes::new(), exchange: self }
     }
 }
 
-impl Drop for Turn {
+impl Drop for Exchange {
     fn drop(&mut self) {
-        self.pass(false);
+        self.went_on();
+        self.watch.exchanges().remove(&self.number);
     }
 }
 
 pub struct WatchedBody {
     body: Body,
-    turn: Turn,
+    /// What the body gave and we have not handed on yet.
+    rest: Bytes,
+    exchange: Arc<Exchange>,
+}
+
+impl WatchedBody {
+    /// The next piece of what is there. Pieces are small, so that a slow reader is seen to read.
+    fn piece(&mut self) -> Frame<Bytes> {
+        let bytes = self.rest.split_to(self.rest.len().min(PIECE_BYTES_MAX));
+        Frame::data(Bytes::from_owner(Piece { bytes, exchange: Arc::clone(&self.exchange) }))
+    }
 }
 
 impl HttpBody for WatchedBody {
@@ -112,17 +154,48 @@ impl HttpBody for WatchedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        self.turn.pass(polled.is_pending());
-        polled
+        if self.rest.is_empty() {
+            let polled = Pin::new(&mut self.body).poll_frame(context);
+            self.exchange.pass(polled.is_pending());
+            match ready!(polled).transpose()?.map(Frame::into_data) {
+                None => return Poll::Ready(None),
+                Some(Err(other)) => return Poll::Ready(Some(Ok(other))),
+                Some(Ok(data)) => self.rest = data,
+            }
+        }
+        Poll::Ready(Some(Ok(self.piece())))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let upper = hint.upper();
+        hint.set_lower(hint.lower() + rest);
+        if let Some(upper) = upper {
+            hint.set_upper(upper + rest);
+        }
+        hint
+    }
+}
+
+/// Bytes of a reply that are on their way. Whoever writes them drops them when they are out.
+struct Piece {
+    bytes: Bytes,
+    exchange: Arc<Exchange>,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        self.exchange.went_on();
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
+use bytes::Bytes;
 use iam::Credentials;
 use web::{Gate, Limits};
 
@@ -43,7 +44,7 @@ pub fn start(process: &mut Process, listeners: Listeners, internal: Option<Route
 
 /// What a browser sees before the console exists: where it is, whether it works, how to sign in.
 fn pages() -> Router {
-    let landing = include_str!("../../assets/landing.html").replace("{version}", VERSION);
+    let landing = Bytes::from(include_str!("../../assets/landing.html").replace("{version}", VERSION));
     Router::new()
         .route("/", get(async move || web::page(landing.clone())))
         .route("/sign-in", get(async || web::page(include_str!("../../assets/sign-in.html"))))
