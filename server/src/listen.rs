@@ -201,7 +201,12 @@ async fn serve_connection(
         let client = proxies.client(peer, request.headers());
         request.extensions_mut().insert(ConnectInfo(client));
         let (mut router, exchange) = (router.clone(), watched.request());
+        let has_clear_host = has_clear_host(&request);
         async move {
+            if !has_clear_host {
+                let error = web::INVALID_REQUEST.error("Host: a request says once whom it is for");
+                return Ok(web::to_response(&error, None).map(|body| exchange.reply(body)));
+            }
             let response = router.call(request.map(axum::body::Body::new)).await?;
             Ok::<_, std::convert::Infallible>(response.map(|body| exchange.reply(body)))
         }
@@ -229,6 +234,13 @@ async fn serve_connection(
     if let Err(error) = result {
         tracing::debug!(%peer, %error, "connection ended with an error");
     }
+}
+
+/// Does a request say whom it is for, and only one? Else a proxy on the way may have believed something else.
+fn has_clear_host<B>(request: &hyper::Request<B>) -> bool {
+    let most = request.headers().get_all(hyper::header::HOST).iter().count();
+    let is_needed = request.version() == hyper::Version::HTTP_11;
+    most == 1 || (most == 0 && !is_needed)
 }
 
 /// TLS from a certificate chain and a key, both PEM files. With `client_ca`, callers must show a certificate it signed.

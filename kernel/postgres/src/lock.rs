@@ -5,7 +5,7 @@
 //! removing it would let two processes each hold the lock of "the" file.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use crate::error::{PostgresError, Result};
 use crate::layout::create_passable;
 
 const ATTEMPTS: u32 = 100;
+const ATTEMPTS_IF_ALIVE: u32 = 25;
 const PAUSE: Duration = Duration::from_millis(20);
 
 fn is_alive(pid: u32) -> bool {
@@ -33,6 +34,12 @@ pub struct DataDirLock {
 impl DataDirLock {
     /// Takes the lock, making the directory if need be.
     pub fn acquire(data_dir: &Path) -> Result<Self> {
+        Self::acquire_patiently(data_dir, || std::thread::sleep(PAUSE))
+    }
+
+    /// Tries again after each `pause`: a holder that was just killed keeps the lock until the kernel has cleared it away,
+    /// and until then it may look alive.
+    pub(crate) fn acquire_patiently(data_dir: &Path, mut pause: impl FnMut()) -> Result<Self> {
         create_passable(data_dir)?;
         let data_dir = data_dir.canonicalize().map_err(PostgresError::io("find", data_dir))?;
         let path = data_dir.join("lock");
@@ -44,11 +51,11 @@ impl DataDirLock {
                 Ok(()) => break,
                 Err(Errno::WOULDBLOCK) => {
                     let pid = holder(&mut file);
-                    // A holder that was just killed keeps the lock until the kernel has cleared it away.
-                    if attempt == ATTEMPTS || pid.is_none_or(is_alive) {
+                    let most = if pid.is_none_or(is_alive) { ATTEMPTS_IF_ALIVE } else { ATTEMPTS };
+                    if attempt >= most {
                         return Err(PostgresError::AlreadyRunning { data_dir, pid });
                     }
-                    std::thread::sleep(PAUSE);
+                    pause();
                 }
                 Err(error) => return Err(PostgresError::io("lock", &path)(error.into())),
             }
@@ -83,6 +90,7 @@ impl Drop for Held {
 /// Who holds the lock, by its own word; unknown in the instant before it has written that down.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
+    file.rewind().ok()?;
     file.read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }

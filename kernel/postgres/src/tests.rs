@@ -495,3 +495,21 @@ fn versions_are_read_as_packagers_write_them() {
     check("postgres (PostgreSQL) devel", None);
     check("mysqld 8.0", None);
 }
+
+/// After `kill -9` and an immediate restart the former process may still be there for a moment.
+#[test]
+fn a_lock_whose_holder_is_just_dying_is_waited_for() {
+    let scratch = Scratch::new();
+    let mut dying = Some(DataDirLock::acquire(&scratch.data_dir()).unwrap());
+    let mut pauses = 0;
+    let taken = DataDirLock::acquire_patiently(&scratch.data_dir(), || {
+        pauses += 1;
+        if pauses == 3 {
+            dying = None;
+        }
+    });
+    assert_eq!((taken.is_ok(), pauses), (true, 3));
+    let refused = DataDirLock::acquire_patiently(&scratch.data_dir(), || {}).unwrap_err().to_string();
+    let us = format!("in use by process {}", std::process::id());
+    assert!(refused.contains(&us), "{refused}");
+}

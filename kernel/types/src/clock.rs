@@ -50,3 +50,38 @@ impl Clock for ManualClock {
 pub fn format_micros(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }
+
+/// A time as a caller writes it. What is wrong with one is said in our words, not in those of the calendar's library.
+#[derive(Debug, Clone, Copy, serde::Deserialize)]
+#[serde(try_from = "String")]
+pub struct Moment(Timestamp);
+
+impl Moment {
+    pub const fn timestamp(self) -> Timestamp {
+        self.0
+    }
+}
+
+impl TryFrom<String> for Moment {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+            .map(Self)
+            .map_err(|_| "a time with its zone is needed, such as 2026-01-31T12:00:00Z, before 9999-12-30")
+    }
+}
+
+impl schemars::JsonSchema for Moment {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Moment".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "format": "date-time"})
+    }
+}

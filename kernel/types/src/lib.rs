@@ -12,7 +12,7 @@ pub mod money;
 pub mod secret;
 pub mod text;
 
-pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use clock::{Clock, ManualClock, Moment, SystemClock, Timestamp};
 pub use cursor::Cursor;
 pub use entropy::{Entropy, SeededEntropy, SystemEntropy};
 pub use error::{Error, ErrorCode, ErrorKind, Result};

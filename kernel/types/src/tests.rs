@@ -132,3 +132,22 @@ fn times_are_microseconds_with_one_spelling() {
     assert_eq!(clock::format_micros(at), "2026-01-02T03:04:05.000006Z");
     assert_eq!(SystemClock.now().as_nanosecond() % 1000, 0);
 }
+
+#[test]
+fn a_name_that_nobody_can_see_is_refused() {
+    for blank in
+        ["\u{2800}", "\u{3164}", "\u{a0}\u{2003}\u{3000}", "\u{16FE4}", "\u{1D159}", "\u{FFFC}", "a\u{2800}b"]
+    {
+        assert!(text::Name::parse(blank).is_err(), "{blank:?}");
+    }
+}
+
+/// A caller reads what is wrong with its time, whatever library found it.
+#[test]
+fn a_time_beyond_the_calendar_is_refused_in_plain_words() {
+    for text in ["9999-12-31T23:59:59Z", "yesterday", "2026-01-31"] {
+        let refused = serde_json::from_value::<Moment>(text.into()).unwrap_err().to_string();
+        assert!(refused.starts_with("a time with its zone is needed, such as"), "{refused}");
+    }
+    assert!(serde_json::from_value::<Moment>("2026-01-31T12:00:00Z".into()).is_ok());
+}

@@ -54,15 +54,15 @@ impl Name {
     }
 }
 
-/// Control (C0, C1), line separators, bidirectional controls, zero-width, variation and tag characters, and code points
-/// that are not characters at all.
+/// Control (C0, C1), line separators, bidirectional controls, zero-width, variation and tag characters, those that look like a
+/// space and are none, and code points that are not characters at all.
 pub fn is_forbidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
             | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
-            | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
-            | '\u{FFF0}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}')
+            | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
+            | '\u{FFF0}'..='\u{FFFC}' | '\u{16FE4}' | '\u{1D159}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
         || u32::from(c) & 0xFFFE == 0xFFFE
 }
 

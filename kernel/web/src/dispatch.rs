@@ -239,19 +239,26 @@ fn keep_promises(info: &OperationInfo, context: &Context, response: &crate::Resp
 /// Reads a body within bounds of size, time and number.
 async fn read_body(body: axum::body::Body, gate: &Gate, guest: &Guest, is_anonymous: bool) -> Result<Bytes> {
     let settings = gate.limits.settings();
+    let limit = settings.get(&limits::BODY_BYTES_MAX);
+    let too_large = || {
+        limits::BODY_TOO_LARGE
+            .error(format!("the body has more than {limit} bytes"))
+            .with_details(json!({"bytes_max": limit}))
+    };
+    // Before a byte of it is asked for: a client that sent `Expect: 100-continue` need not send any.
+    if body.size_hint().lower() > u64::from(limit) {
+        return Err(too_large());
+    }
     let room = if is_anonymous { &gate.anonymous_bodies } else { &gate.bodies };
     let _stay = room.enter(guest, settings)?;
     let mut time = limits::REQUEST_SECONDS_MAX.seconds(settings);
     if is_anonymous {
         time = time.min(limits::ANONYMOUS_BODY_SECONDS_MAX.seconds(settings));
     }
-    let limit = settings.get(&limits::BODY_BYTES_MAX) as usize;
-    let limited = http_body_util::Limited::new(body, limit);
+    let limited = http_body_util::Limited::new(body, limit as usize);
     match tokio::time::timeout(time, limited.collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(limits::BODY_TOO_LARGE
-            .error(format!("the body has more than {limit} bytes"))
-            .with_details(json!({"bytes_max": limit}))),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
         Ok(Err(error)) => {
             Err(crate::input::INVALID_REQUEST.error("the body ended early or is garbled").caused_by(error))
         }

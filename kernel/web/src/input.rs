@@ -26,8 +26,8 @@ pub static INVALID_REQUEST: ErrorCode = ErrorCode::new(
 pub static UNSUPPORTED_MEDIA_TYPE: ErrorCode = ErrorCode::new(
     "unsupported_media_type",
     ErrorKind::Invalid,
-    "The body is not JSON",
-    "Send JSON with 'Content-Type: application/json'.",
+    "The body is not plain JSON",
+    "Send JSON in UTF-8 with 'Content-Type: application/json' and no 'Content-Encoding'.",
 );
 pub static PRECONDITION_FAILED: ErrorCode = ErrorCode::new(
     "precondition_failed",
@@ -71,6 +71,7 @@ where
     let pairs = serde_urlencoded::Deserializer::new(form_pairs(raw.query.as_deref().unwrap_or("")));
     let query = serde_path_to_error::deserialize(pairs)
         .map_err(|error| invalid("query", error.path(), &error.inner().to_string()))?;
+    refuse_packed(&raw.headers)?;
     Ok(Call {
         path,
         query,
@@ -92,11 +93,35 @@ fn form_pairs(query: &str) -> form_urlencoded::Parse<'_> {
     form_urlencoded::parse(query.as_bytes())
 }
 
+/// What `Content-Type` says about the encoding of text, if anything.
+fn charset(content_type: &str) -> Option<&str> {
+    let pairs = content_type.split(';').skip(1).filter_map(|pair| pair.split_once('='));
+    let mut named = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    named.next().map(|(_, value)| value.trim().trim_matches('"'))
+}
+
+/// Bodies are taken as they are: what one unpacks to is not known before it is unpacked.
+fn refuse_packed(headers: &HeaderMap) -> Result<()> {
+    match headers.get(header::CONTENT_ENCODING) {
+        Some(coding) if !coding.as_bytes().eq_ignore_ascii_case(b"identity") => {
+            Err(UNSUPPORTED_MEDIA_TYPE.error(format!("the body's Content-Encoding is {coding:?}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn json_body<B: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<B> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let essence = content_type.split(';').next().unwrap_or("").trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(UNSUPPORTED_MEDIA_TYPE.error(format!("the body's Content-Type is {content_type:?}")));
+    }
+    if let Some(charset) = charset(content_type)
+        && !charset.eq_ignore_ascii_case("utf-8")
+    {
+        return Err(
+            UNSUPPORTED_MEDIA_TYPE.error(format!("the body's charset is {charset:?}, and JSON is UTF-8"))
+        );
     }
     let refused =
         |what: &str| INVALID_REQUEST.error(format!("body: {what}")).with_details(json!({"in": "body"}));

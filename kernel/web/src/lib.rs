@@ -34,7 +34,7 @@ pub use browser::{ErrorPage, asset, page, pages, shell};
 pub use caller::address_key;
 pub use context::{Authenticator, Credential, Found, Identity};
 pub use dispatch::{Gate, router};
-pub use input::{PRECONDITION_FAILED, check_generation};
+pub use input::{INVALID_REQUEST, PRECONDITION_FAILED, check_generation};
 pub use limits::{Limits, SETTINGS};
 pub use openapi::document;
 pub use operation::{Call, Endpoint, Exposure, Kind, Nothing, Operation, OperationInfo, RateClass, Reply};

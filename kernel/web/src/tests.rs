@@ -614,3 +614,34 @@ async fn replies_share_the_text_of_a_page() {
         assert_eq!(first.as_ptr(), second.as_ptr(), "{path}");
     }
 }
+
+#[tokio::test]
+async fn a_body_that_is_not_plain_json_is_refused() {
+    let server = Server::new(&[], &[]);
+    let json_type = "application/json";
+    for (content_type, coding, expected) in [
+        (json_type, "identity", 400),
+        ("application/json; charset=UTF-8", "identity", 400),
+        ("application/json;charset=\"utf-8\"", "identity", 400),
+        (json_type, "gzip", 415),
+        ("application/json; charset=latin1", "identity", 415),
+        ("application/json; version=1; Charset=utf-16", "identity", 415),
+    ] {
+        let request = Request::post("/order")
+            .header(header::CONTENT_TYPE, content_type)
+            .header(header::CONTENT_ENCODING, coding)
+            .body(Body::from("{}"))
+            .unwrap();
+        let response = server.router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), expected, "{content_type} {coding}");
+    }
+}
+
+/// Whoever says how much will come is refused before any of it does.
+#[tokio::test]
+async fn a_body_that_will_be_too_large_is_not_asked_for() {
+    let server = Server::new(&[], &[("web.body_bytes_max", 1024)]);
+    let body = http_body_util::Full::from(vec![b' '; 1025]).inspect_frame(|_| panic!("it was asked for"));
+    let request = Request::post("/order").body(Body::new(body)).unwrap();
+    assert_eq!(server.router.clone().oneshot(request).await.unwrap().status(), 413);
+}

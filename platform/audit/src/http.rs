@@ -3,8 +3,8 @@
 use authz::CorrelationId;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use types::{Text, Timestamp};
-use web::{Call, Endpoint, Nothing, Operation, PageLimit, Reply, on, page_limit};
+use types::{Moment, Text, Timestamp};
+use web::{Bounded, Call, Endpoint, Nothing, Operation, Reply, on, page_limit};
 
 use crate::Audit;
 use crate::entries::EntryFilter;
@@ -36,14 +36,14 @@ struct EntryListQuery {
     /// Only entries with this number or a later one. To follow the log: the `size` of the checkpoint of the listing before.
     since: Option<u64>,
     /// Only entries at this time or later. The time is of the request, so entries need not come in its order.
-    from: Option<Timestamp>,
+    from: Option<Moment>,
     /// Only entries before this time.
-    to: Option<Timestamp>,
+    to: Option<Moment>,
     /// Leave the proofs out, which makes a page cheaper.
     #[serde(default)]
     without_proofs: bool,
     /// Most items to return.
-    limit: Option<PageLimit>,
+    limit: Option<Bounded<1, 100>>,
     /// Where to go on, from `next_cursor`.
     cursor: Option<String>,
 }
@@ -112,7 +112,9 @@ pub fn endpoints(audit: &Audit) -> Vec<Endpoint> {
 }
 
 fn filter(query: EntryListQuery, audit: &Audit) -> EntryFilter {
-    let limit = page_limit(query.limit, &audit.settings).min(audit.settings.get(&PAGE_LIMIT_MAX));
+    let most = audit.settings.get(&PAGE_LIMIT_MAX);
+    let asked = query.limit.and_then(|limit| u32::try_from(limit.get()).ok());
+    let limit = asked.unwrap_or_else(|| page_limit(None, &audit.settings)).min(most);
     EntryFilter {
         actor: query.actor.map(Text::into_string),
         resource: query.resource.map(Text::into_string),
@@ -120,8 +122,8 @@ fn filter(query: EntryListQuery, audit: &Audit) -> EntryFilter {
         correlation_id: query.correlation_id,
         since: query.since,
         // Nothing is older, and the database knows fewer years than the calendar.
-        from: query.from.map(|at| at.max(Timestamp::UNIX_EPOCH)),
-        to: query.to.map(|at| at.max(Timestamp::UNIX_EPOCH)),
+        from: query.from.map(|at| at.timestamp().max(Timestamp::UNIX_EPOCH)),
+        to: query.to.map(|at| at.timestamp().max(Timestamp::UNIX_EPOCH)),
         proofs: !query.without_proofs,
         limit,
         cursor: query.cursor,

@@ -138,19 +138,8 @@ impl Sealer {
                 self.renew_keys().await;
                 renewed = self.clock.now();
             }
-            match self.step_with_newest_key().await {
-                Ok(step) if step.full => continue,
-                Ok(_) => {}
-                Err(error @ (SealError::Db(_) | SealError::Overtaken)) => {
-                    tracing::warn!(%error, "entries could not be sealed, will try again");
-                }
-                Err(error) => {
-                    metrics::counter!("gpuaas_audit_alarms_total", "alarm" => "sealer").increment(1);
-                    tracing::error!(%error, "the audit log is not being sealed");
-                }
-            }
-            if let Ok(lag) = self.lag().await {
-                lateness.note(lag, SEAL_LATE_SECONDS.seconds(&self.settings), self.clock.now());
+            if self.turn(&mut lateness).await {
+                continue;
             }
             let interval = SEAL_INTERVAL_MS.millis(&self.settings);
             tokio::select! {
@@ -159,6 +148,26 @@ impl Sealer {
                 () = stop.cancelled() => {}
             }
         }
+    }
+
+    /// Seals one batch and looks how late the rest is. Does more wait already? Also a sealer that is always at work must
+    /// notice that it falls behind.
+    pub(crate) async fn turn(&self, lateness: &mut Lateness) -> bool {
+        let step = self.step_with_newest_key().await;
+        match &step {
+            Ok(_) => {}
+            Err(error @ (SealError::Db(_) | SealError::Overtaken)) => {
+                tracing::warn!(%error, "entries could not be sealed, will try again");
+            }
+            Err(error) => {
+                metrics::counter!("gpuaas_audit_alarms_total", "alarm" => "sealer").increment(1);
+                tracing::error!(%error, "the audit log is not being sealed");
+            }
+        }
+        if let Ok(lag) = self.lag().await {
+            lateness.note(lag, SEAL_LATE_SECONDS.seconds(&self.settings), self.clock.now());
+        }
+        step.is_ok_and(|step| step.full)
     }
 
     /// Seals one batch; if another sealer has handed the log over to a newer key, with that one.
@@ -223,7 +232,7 @@ impl Sealer {
 /// Says that entries are late when they become so, and again each time as much time has passed.
 #[derive(Default)]
 pub(crate) struct Lateness {
-    said: Option<Timestamp>,
+    pub(crate) said: Option<Timestamp>,
 }
 
 impl Lateness {

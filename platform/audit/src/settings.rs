@@ -80,7 +80,7 @@ pub static PAGE_LIMIT_MAX: Setting<u32> = Setting::new(
     100,
     "Most entries on a page of the audit log. Proofs of scattered entries are costly, hence fewer than elsewhere.",
 )
-.checked(|v| *v >= 1);
+.checked(|v| (1..=100).contains(v));
 
 /// The settings of this crate, for the reference.
 pub fn settings() -> Vec<SettingInfo> {

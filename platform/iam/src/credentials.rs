@@ -165,10 +165,11 @@ const fn cookie_name(tls: bool) -> &'static str {
 }
 
 fn session_cookie<'a>(head: &'a Parts, cookie: &str) -> Option<&'a str> {
-    let cookies = head.headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-    cookies
-        .flat_map(|line| line.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
+    // Pair by pair: what another program put into its own cookie, in whatever encoding, is not our concern.
+    let lines = head.headers.get_all(header::COOKIE).into_iter().map(|line| line.as_bytes());
+    lines
+        .flat_map(|line| line.split(|byte| *byte == b';'))
+        .filter_map(|pair| std::str::from_utf8(pair).ok()?.trim().split_once('='))
         .find(|(name, _)| *name == cookie)
         .map(|(_, value)| value)
 }

@@ -106,6 +106,25 @@ async fn a_session_that_is_over_is_stale_and_one_that_never_was_is_wrong() {
     }
 }
 
+#[tokio::test]
+async fn a_neighbours_cookie_does_not_hide_the_session() {
+    let test = TestDb::kernel().await;
+    let credentials = Credentials::new(&test.db, false);
+    for cookies in
+        ["a=1; gpuaas_session=mine", "x=\u{e9}; gpuaas_session=mine", "gpuaas_session=mine;y=\u{1f600}"]
+    {
+        for bytes in [cookies.as_bytes().to_vec(), cookies.replace('\u{e9}', "?").into_bytes()] {
+            let bytes: Vec<u8> =
+                bytes.into_iter().map(|byte| if byte == b'?' { 0xe9 } else { byte }).collect();
+            let cookie = axum::http::HeaderValue::from_bytes(&bytes).unwrap();
+            let (head, ()) =
+                axum::http::Request::get("/").header("cookie", cookie).body(()).unwrap().into_parts();
+            let found = credentials.credential(&head).unwrap();
+            assert_eq!(found.map(|credential| credential.text.expose().to_owned()).as_deref(), Some("mine"));
+        }
+    }
+}
+
 /// The archiver, whose lease another worker takes just before it acts.
 struct Overtaken {
     archiver: ArchiveOrganization,

@@ -8,7 +8,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::HeaderMap;
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 
 use crate::Failure;
 
@@ -22,7 +22,7 @@ impl TrustedProxies {
     pub fn parse(texts: &[String]) -> Result<Self, Failure> {
         let parse = |text: &String| {
             let alone = text.parse::<IpAddr>().map(|address| IpNet::from(address.to_canonical()));
-            alone.or_else(|_| text.parse::<IpNet>()).map_err(|_| {
+            alone.or_else(|_| text.parse::<IpNet>().map(canonical)).map_err(|_| {
                 Failure::new(format!(
                     "public.trusted_proxies: {text:?} is neither an address nor a network such as 10.0.0.0/24"
                 ))
@@ -52,6 +52,14 @@ impl TrustedProxies {
         }
         peer
     }
+}
+
+/// IPv4 in the clothes of IPv6 is IPv4, for networks as for the addresses that are looked for in them.
+fn canonical(network: IpNet) -> IpNet {
+    let IpNet::V6(six) = network else { return network };
+    let four = six.network().to_ipv4_mapped().zip(six.prefix_len().checked_sub(96));
+    let four = four.and_then(|(address, bits)| Ipv4Net::new(address, bits).ok());
+    four.map_or(network, IpNet::V4)
 }
 
 /// An address, with or without a port.
@@ -112,6 +120,16 @@ mod tests {
             // What a header cannot carry never gets here; letters make sure that it is no address.
             let line: Vec<u8> = garbage.iter().map(|byte| byte | 0x80).chain(*b"z").collect();
             assert_eq!(client(PROXY, &[b"192.0.2.1", &line]), PROXY, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_network_of_mapped_addresses_is_one_of_ipv4() {
+        let proxies = TrustedProxies::parse(&["::ffff:10.0.0.0/104".to_owned()]).unwrap();
+        for (address, expected) in
+            [("10.255.0.1", true), ("::ffff:10.1.1.1", true), ("11.0.0.1", false), ("::1", false)]
+        {
+            assert_eq!(proxies.has(address.parse().unwrap()), expected, "{address}");
         }
     }
 

@@ -52,6 +52,27 @@ async fn an_address_has_only_so_many_connections() {
 }
 
 #[tokio::test]
+async fn a_request_says_once_whom_it_is_for() {
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+    let (address, stop) = (listener.address().unwrap(), CancellationToken::new());
+    let serving = tokio::spawn(listener.serve(Router::new(), stop.clone()));
+    for (head, expected) in [
+        ("GET / HTTP/1.1\r\nhost: a\r\n", "404"),
+        ("GET / HTTP/1.0\r\n", "404"),
+        ("GET / HTTP/1.1\r\n", "400"),
+        ("GET / HTTP/1.1\r\nhost: a\r\nHost: b\r\n", "400"),
+    ] {
+        let mut stream = connected("127.0.0.1", address).await;
+        stream.write_all(format!("{head}connection: close\r\n\r\n").as_bytes()).await.unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).await.unwrap();
+        assert_eq!(reply.split(' ').nth(1), Some(expected), "{head:?}");
+    }
+    stop.cancel();
+    serving.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_trusted_proxy_names_its_clients_and_has_the_connections_it_needs() {
     let proxies = TrustedProxies::parse(&["127.0.0.1".to_owned()]).unwrap();
     let mut listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None).await.unwrap().behind(proxies);

@@ -13,7 +13,7 @@ use merkle::{Frontier, Hash, SignerKey, leaf_hash};
 pub use testkit::DEADLINE;
 use testkit::{SPINE, Scratch, TestDb};
 use tokio_postgres::Client;
-use types::SystemClock;
+use types::{Clock, SystemClock};
 use uuid::Uuid;
 
 use crate::sealer::{SealError, SealKeys, Sealer, Step};
@@ -86,13 +86,16 @@ impl World {
     }
 
     pub fn sealer_with(&self, keys: impl KeySource) -> Sealer {
-        Sealer::new(
-            self.internal(),
-            Arc::new(SystemClock),
-            self.nudges.clone(),
-            self.settings.clone(),
-            Arc::new(keys),
-        )
+        self.make_sealer(SystemClock, keys)
+    }
+
+    pub fn sealer_at(&self, clock: impl Clock) -> Sealer {
+        self.make_sealer(clock, self.seal_keys())
+    }
+
+    fn make_sealer(&self, clock: impl Clock, keys: impl KeySource) -> Sealer {
+        let (nudges, settings) = (self.nudges.clone(), self.settings.clone());
+        Sealer::new(self.internal(), Arc::new(clock), nudges, settings, Arc::new(keys))
     }
 
     pub async fn client(&self, login: Login) -> Client {

@@ -390,7 +390,15 @@ async fn the_routes_answer_as_declared() {
         let (status, body) = get(&world, Identity::anonymous(), path).await;
         assert_eq!(status, StatusCode::OK, "{path}: {body}");
     }
-    for path in ["?from=yesterday", "?unknown=1", "?cursor=x", "?limit=-1", "?correlation_id=x"] {
+    for path in [
+        "?from=yesterday",
+        "?unknown=1",
+        "?cursor=x",
+        "?limit=-1",
+        "?limit=101",
+        "?to=9999-12-31T23:59:59Z",
+        "?correlation_id=x",
+    ] {
         let (status, body) =
             get(&world, identity(&world.owner(org)), &format!("/api/v1/orgs/{org}/audit{path}")).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{path}: {body}");

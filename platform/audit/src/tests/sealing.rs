@@ -1,12 +1,13 @@
 //! Nothing committed is ever skipped, whoever seals, whatever crashes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use db::Login;
 use merkle::{Checkpoint, Frontier, SignerKey, leaf_hash};
 use testkit::eventually;
 use tokio_postgres::Client;
-use types::Timestamp;
+use types::{Clock as _, ManualClock, SystemClock, Timestamp};
 use uuid::Uuid;
 
 use super::fixture::{World, crash_after};
@@ -67,6 +68,21 @@ async fn entries_of_one_transaction_may_be_sealed_in_several_batches() {
     assert_eq!(steps, [2, 2, 1, 0]);
     assert_eq!(world.check_tree().await, 5);
     assert_eq!(world.count("SELECT count(*) FROM audit.checkpoint").await, 3);
+}
+
+/// One that is always behind has a full batch each time.
+#[tokio::test]
+async fn a_sealer_that_never_catches_up_raises_the_alarm() {
+    let world = World::new().await;
+    let client = world.superuser().await;
+    for id in 1..=3 {
+        insert(&client, id).await;
+    }
+    world.test.set("audit.seal_batch_max", 1).await;
+    let mut lateness = crate::sealer::Lateness::default();
+    let in_an_hour = ManualClock::at(SystemClock.now() + Duration::from_secs(3_600));
+    assert!(world.sealer_at(in_an_hour).turn(&mut lateness).await, "more is waiting");
+    assert!(lateness.said.is_some(), "and has been for an hour");
 }
 
 #[tokio::test]
