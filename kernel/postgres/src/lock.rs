@@ -62,6 +62,7 @@ impl DataDirLock {
         }
         let note = |file: &mut File| {
             file.set_len(0)?;
+            file.rewind()?;
             writeln!(file, "{}", std::process::id())
         };
         note(&mut file).map_err(PostgresError::io("write", &path))?;
