@@ -151,7 +151,7 @@ impl Ledger {
     /// Tells the first in the organization's queue that a connection has been counted for it.
     fn call_next(&mut self, organization: Uuid) {
         let Some(share) = self.shares.get_mut(&organization) else { return };
-        if !share.queue.pop_front().is_some_and(|call| call.send(()).is_ok()) {
+        if share.queue.pop_front().is_none_or(|call| call.send(()).is_err()) {
             share.held -= 1;
             self.held -= 1;
         }
