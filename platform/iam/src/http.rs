@@ -267,7 +267,8 @@ async fn organization_get(
     let patience = web::patience(call.query.wait_seconds, &iam.settings);
     let subject = id.to_string();
     let is_reached = |organization: &Organization| organization.state == wanted;
-    let look = || call.seat.look(iam.organization_get(&call.context, id), is_reached);
+    // Boxed: large, and not there while the request only waits.
+    let look = || Box::pin(call.seat.look(iam.organization_get(&call.context, id), is_reached));
     let organization = ::events::wait_until(&iam.feed, &subject, patience, look, is_reached).await?;
     Ok(organization_reply(organization))
 }
