@@ -1,15 +1,16 @@
 //! The one place that knows all domains: builds them, and collects what they register.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use audit::Audit;
-use authz::{ActionInfo, Decider};
+use authz::{Decider, DomainPolicy};
 use db::migrate::MigrationSet;
 use db::{Db, EventInfo, Internal, Nudges, Pool, SettingInfo, Settings};
 use domain::Domain;
 use events::Feed;
-use iam::{Iam, RoleDecider};
+use iam::Iam;
+use policy::Policies;
 use secrets::{Keyring, Secrets};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -79,6 +80,7 @@ pub struct App {
 pub struct Parts {
     /// The keys that protect secrets.
     pub keys: Arc<Keyring>,
+    pub decider: Arc<Policies>,
     /// Are replies to the public sent over TLS?
     pub tls: bool,
     pub stop: tokio_util::sync::CancellationToken,
@@ -91,7 +93,7 @@ impl App {
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
         let make = if backstop { Db::with_backstop } else { Db::new };
         let db = make(pool, Arc::clone(&clock), ids, nudges);
-        let decider: Arc<dyn Decider> = Arc::new(decider());
+        let decider: Arc<dyn Decider> = parts.decider;
         let iam = Iam::new(
             db.clone(),
             feed.clone(),
@@ -144,10 +146,6 @@ impl App {
         all.extend(self.domains.iter().flat_map(|domain| domain.settings.iter().cloned()));
         all
     }
-
-    pub fn actions(&self) -> Vec<ActionInfo> {
-        self.domains.iter().flat_map(|domain| domain.actions.iter().copied()).collect()
-    }
 }
 
 /// The settings of a server: it knows all there are, whichever roles it runs.
@@ -160,18 +158,20 @@ pub fn settings(overrides: HashMap<String, Value>) -> Result<Settings, Failure> 
     })
 }
 
-/// Who may do what, over all domains.
-pub fn decider() -> RoleDecider {
-    let decider = RoleDecider::default()
-        .also::<system::EventsRead>(true)
-        .also::<system::ParkedEventsRead>(false)
-        .also::<audit::EntryRead>(true)
-        .also::<audit::LogRead>(false);
-    secrets::rules(decider, KEY_HOLDERS)
+/// What can be done in each domain, and who may.
+const POLICIES: &[DomainPolicy] = &[iam::POLICY, audit::POLICY, secrets::POLICY, system::POLICY];
+
+/// Who may do what, over all domains. Compiled once: the policies are part of the program.
+pub fn decider() -> Result<Arc<Policies>, Failure> {
+    static COMPILED: OnceLock<Arc<Policies>> = OnceLock::new();
+    if let Some(compiled) = COMPILED.get() {
+        return Ok(Arc::clone(compiled));
+    }
+    let compiled = Policies::compile(POLICIES, iam::ROLES)
+        .map_err(|fault| Failure::new(format!("the policies of this program are damaged: {fault}")))?;
+    Ok(Arc::clone(COMPILED.get_or_init(|| Arc::new(compiled))))
 }
 
-/// The workers that keep signing keys and take delivery of secrets.
-const KEY_HOLDERS: &[&str] = &[iam::SYSTEM_BOOTSTRAP, AUDIT_SEALER];
 /// Under which name the audit log is sealed.
 pub const AUDIT_SEALER: &str = "audit.sealer";
 

@@ -86,7 +86,7 @@ async fn export(arguments: ExportArguments) -> Result<(), Failure> {
     let failed = |error: audit::ExportFailure| Failure::new(error.to_string());
     let database = arguments.installation.database()?;
     database.check(&[Login::App, Login::Reader]).await?;
-    audit::record_export(&recorder(&database)?).await.map_err(failed)?;
+    audit::record_export(&recorder(&database)?, &*crate::assemble::decider()?).await.map_err(failed)?;
     let reader = Internal::new(database.pool(Login::Reader, 1)?, "audit export", false);
     // Opened only if it is needed: opening makes a directory that is not there.
     let needed = audit::needs_copy(&reader).await.map_err(failed)?;

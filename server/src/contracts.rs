@@ -18,7 +18,10 @@ pub fn described() -> Result<App, Failure> {
     let pool = Pool::new(Target::plain(tokio_postgres::Config::new()), options)?;
     let base = Base::new(pool, db::Settings::default(), false);
     let keys = Arc::new(secrets::Keyring::empty());
-    Ok(App::new(base, Parts { keys, tls: false, stop: CancellationToken::new() }))
+    Ok(App::new(
+        base,
+        Parts { keys, decider: crate::assemble::decider()?, tls: false, stop: CancellationToken::new() },
+    ))
 }
 
 pub fn openapi(app: &App) -> Result<Value, Failure> {
@@ -36,7 +39,7 @@ pub fn files(app: &App) -> Result<Vec<(&'static str, String)>, Failure> {
         ("asyncapi.json", pretty(&asyncapi(app))?),
         ("errors.json", pretty(&errors(app))?),
         ("settings.json", pretty(&app.settings_reference())?),
-        ("permissions.txt", permissions(app)),
+        ("permissions.txt", permissions()?),
     ])
 }
 
@@ -49,19 +52,23 @@ fn errors(app: &App) -> Value {
     codes.iter().map(describe).collect()
 }
 
-/// Who may do what: the table people review.
-fn permissions(app: &App) -> String {
-    let matrix = crate::assemble::decider().matrix();
-    let mut lines: Vec<String> = app
-        .actions()
-        .iter()
-        .map(|action| {
-            let who = matrix.iter().find(|(name, _)| *name == action.name).map(|(_, who)| who.join(", "));
-            format!("{:32} {:44} {}", action.name, action.title, who.unwrap_or_else(|| "nobody".to_owned()))
-        })
-        .collect();
-    lines.sort();
-    lines.join("\n") + "\n"
+/// Who may do what: the table people review. A column per role, as `iam::ROLES` has them.
+fn permissions() -> Result<String, Failure> {
+    let rows = crate::assemble::decider()?.matrix();
+    let mut text = String::from("Who may do what. Generated from the policies; read it in review.\n\n");
+    for (column, role) in iam::ROLES.iter().enumerate() {
+        text += &format!("{:>4}  {:22} {}\n", column + 1, role.name, role.title);
+    }
+    text += "   *  whoever is signed in\n   c  may be part of a role that an organization composes\n\n";
+    let numbers: String = (1..=iam::ROLES.len()).map(|column| format!("{column:>3}")).collect();
+    text += &format!("{:28}{:22}{numbers}  *  c  our own workers\n", "action", "on");
+    for row in &rows {
+        let mark = |is: bool| if is { "  ●" } else { "  ·" };
+        let marks: String = iam::ROLES.iter().map(|role| mark(row.roles.contains(&role.name))).collect();
+        let ends = format!("{}{}  {}", mark(row.anyone), mark(row.custom), row.workers.join(", "));
+        text += &format!("{:28}{:22}{marks}{}\n", row.action.name, row.resource, ends.trim_end());
+    }
+    Ok(text)
 }
 
 fn pretty(value: &impl Serialize) -> Result<String, Failure> {

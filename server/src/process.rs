@@ -79,7 +79,8 @@ impl Process {
         let base = Base::new(pools[&base_login].clone(), options.settings, options.backstop);
         base.settings.renew(&base.internal("settings")).await?;
         base.feed.start().await?;
-        let parts = Parts { keys: options.keys, tls: options.tls, stop: stop.clone() };
+        let decider = crate::assemble::decider()?;
+        let parts = Parts { keys: options.keys, decider, tls: options.tls, stop: stop.clone() };
         let app = has_app.then(|| Arc::new(App::new(base.clone(), parts)));
         Ok(Self {
             base,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use authz::{ActionInfo, Decider, Resource, action, authorize};
+use authz::{ActionInfo, Decider, DomainPolicy, Resource, action, authorize};
 use db::migrate::MigrationSet;
 use db::{Db, Settings};
 use domain::Domain;
@@ -18,6 +18,13 @@ use web::{Call, Endpoint, Nothing, Operation, Page, PageLimit, Reply, SseEvent, 
 action!(EventsRead, "system.events.read", "Follow events");
 
 action!(ParkedEventsRead, "system.parked_events.read", "See events that consumers could not digest");
+
+/// Who may follow events.
+pub const POLICY: DomainPolicy = DomainPolicy {
+    schema: include_str!("system.cedarschema"),
+    policies: include_str!("system.cedar"),
+    actions: || vec![ActionInfo::of::<EventsRead>(), ActionInfo::of::<ParkedEventsRead>()],
+};
 
 #[derive(Clone)]
 pub struct System {
@@ -66,7 +73,6 @@ impl System {
             migrations: MigrationSet { domain: "system", migrations: &[] },
             endpoints: self.endpoints(),
             tags: &[("events", "What happened, in order, live and from any point kept.")],
-            actions: vec![ActionInfo::of::<EventsRead>(), ActionInfo::of::<ParkedEventsRead>()],
             events: Vec::new(),
             errors: Vec::new(),
             settings: vec![crate::health::LATE_SECONDS.info()],
@@ -104,7 +110,7 @@ impl System {
     async fn follow(&self, call: Call<Nothing, EventsQuery>) -> Result<web::Response> {
         let organization = call.query.org_id.map(|id| *id.as_uuid()).or(call.home);
         let resource = match organization {
-            Some(organization) => Resource::in_organization("organization", organization, None),
+            Some(organization) => Resource::in_organization("event", organization, None),
             None => Resource::platform("event"),
         };
         authorize::<EventsRead>(&*self.decider, &call.context, resource)?;

@@ -90,7 +90,8 @@ fn every_operation_is_allowed_to_somebody() {
 #[test]
 fn every_declaration_is_complete_and_unique() {
     let app = contracts::described().unwrap();
-    let actions: BTreeSet<&str> = app.actions().iter().map(|action| action.name).collect();
+    let matrix = crate::assemble::decider().unwrap().matrix();
+    let actions: BTreeSet<&str> = matrix.iter().map(|row| row.action.name).collect();
     let catalogue: BTreeSet<&str> = app.errors().iter().map(|code| code.code).collect();
     let mut ids = BTreeSet::new();
     for endpoint in app.endpoints() {
@@ -116,4 +117,9 @@ fn every_declaration_is_complete_and_unique() {
     }
     let keys: Vec<&str> = app.settings_reference().iter().map(|setting| setting.key).collect();
     assert_eq!(keys.len(), keys.iter().collect::<BTreeSet<_>>().len(), "a setting is declared twice");
+}
+
+#[test]
+fn every_policy_fits_the_schema() {
+    crate::assemble::decider().unwrap().check().unwrap();
 }

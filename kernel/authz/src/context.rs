@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex};
 
 use types::{Id, Kind};
-use uuid::Uuid;
 
 use crate::actor::{Actor, ActorKind};
+use crate::standing::Standing;
 
 /// Kind of the id that ties a request to everything it caused.
 pub enum Correlation {}
@@ -25,13 +25,6 @@ pub struct Idempotency {
     pub key_hash: [u8; 32],
     /// SHA-256 over the raw request: path and body bytes.
     pub body_hash: [u8; 32],
-}
-
-/// The roles a caller holds, as read when its credential was checked. What they allow is the decider's business.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
-    pub platform_roles: Vec<String>,
-    pub organization_roles: Vec<(Uuid, String)>,
 }
 
 /// The circumstances of one piece of work.
@@ -63,7 +56,7 @@ impl Context {
 
     /// Is it the platform that acts, through an operator or a worker of ours?
     pub(crate) fn is_of_platform(&self) -> bool {
-        self.actor.kind() == ActorKind::System || !self.standing.platform_roles.is_empty()
+        self.actor.kind() == ActorKind::System || self.standing.is_of_platform()
     }
 }
 

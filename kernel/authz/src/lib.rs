@@ -14,10 +14,12 @@
 mod actor;
 mod context;
 mod permit;
+mod standing;
 
 pub use actor::{Actor, ActorKind, Subject};
-pub use context::{Context, Correlation, CorrelationId, Idempotency, Standing, Trail};
+pub use context::{Context, Correlation, CorrelationId, Idempotency, Trail};
 pub use permit::{
-    Action, ActionInfo, Decider, Decision, FORBIDDEN, NOT_FOUND, Permit, Question, Resource, Scope,
-    UNAUTHENTICATED, authorize, not_found_message,
+    Action, ActionInfo, Decider, Decision, DomainPolicy, FORBIDDEN, NOT_FOUND, Permit, Question, Resource,
+    Scope, UNAUTHENTICATED, authorize, not_found_message,
 };
+pub use standing::{Grant, Level, Place, Role, RoleInfo, Standing};

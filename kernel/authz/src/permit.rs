@@ -6,7 +6,8 @@ use types::{Error, ErrorCode, ErrorKind};
 use uuid::Uuid;
 
 use crate::actor::Actor;
-use crate::context::{Context, Standing};
+use crate::context::Context;
+use crate::standing::Standing;
 
 pub static UNAUTHENTICATED: ErrorCode = ErrorCode::new(
     "unauthenticated",
@@ -126,6 +127,16 @@ pub enum Decision {
 /// Answers questions. Called on every request: no I/O, microseconds.
 pub trait Decider: Send + Sync + 'static {
     fn decide(&self, question: &Question<'_>) -> Decision;
+}
+
+/// A domain's part of the policies, in the Cedar language: what there is to do to what, and who may.
+#[derive(Debug, Clone, Copy)]
+pub struct DomainPolicy {
+    /// Its resources, and which actions there are on them.
+    pub schema: &'static str,
+    pub policies: &'static str,
+    /// The same actions, as the program knows them.
+    pub actions: fn() -> Vec<ActionInfo>,
 }
 
 /// Proof that `A` was allowed on one resource. Needed to read or write anything.

@@ -7,7 +7,6 @@ mod paging;
 
 use std::sync::Arc;
 
-use authz::ActionInfo;
 use db::migrate::MigrationSet;
 use db::{EventInfo, SettingInfo};
 use events::Projection;
@@ -24,7 +23,6 @@ pub struct Domain {
     pub endpoints: Vec<Endpoint>,
     /// Groups of operations: name, and what they are about.
     pub tags: &'static [(&'static str, &'static str)],
-    pub actions: Vec<ActionInfo>,
     pub events: Vec<EventInfo>,
     pub errors: Vec<&'static ErrorCode>,
     pub settings: Vec<SettingInfo>,

@@ -230,7 +230,7 @@ impl Audit {
 
 /// Does the caller belong to the organization?
 fn is_of(context: &Context, org_id: OrganizationId) -> bool {
-    context.standing.organization_roles.iter().any(|(id, _)| id == org_id.as_uuid())
+    context.standing.belongs_to(*org_id.as_uuid())
 }
 
 /// The listing a cursor belongs to.

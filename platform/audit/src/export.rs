@@ -13,7 +13,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use authz::{Actor, Context, Resource, authorize};
+use authz::{Actor, Context, Decider, Resource, authorize};
 use blob::{BlobError, Blobs};
 use bytes::Bytes;
 use db::{Change, Db, DbError, Internal};
@@ -23,7 +23,7 @@ use merkle::{ExportError, ExportWriter, NoteError, SignedNote, VerifierKey};
 use types::{Id, Kind, Timestamp};
 
 use crate::copy::Copy;
-use crate::policy::{LogExport, MachineOwner, SYSTEM_EXPORT};
+use crate::policy::{LogExport, SYSTEM_EXPORT};
 use crate::store;
 
 #[derive(Debug, thiserror::Error)]
@@ -70,9 +70,9 @@ impl Kind for ExportKind {
 }
 
 /// Writes down that someone takes the whole log out.
-pub async fn record_export(db: &Db) -> Result<(), ExportFailure> {
+pub async fn record_export(db: &Db, decider: &dyn Decider) -> Result<(), ExportFailure> {
     let context = Context::new(Actor::system(SYSTEM_EXPORT), db.make_id());
-    let permit = authorize::<LogExport>(&MachineOwner, &context, Resource::platform(ExportKind::NAME))
+    let permit = authorize::<LogExport>(decider, &context, Resource::platform(ExportKind::NAME))
         .map_err(ExportFailure::Record)?;
     db.change(&context, permit, async |tx| {
         let id: Id<ExportKind> = tx.make_id();

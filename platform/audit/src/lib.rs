@@ -49,7 +49,7 @@ pub use model::{
     CheckpointReply, Entry, EntryActor, EntryId, EntryPage, ListedEntry, LogKey, LogKeys, OmittedState,
     Party, Sealed, SignedCheckpoint,
 };
-pub use policy::{EntryRead, LogRead};
+pub use policy::POLICY;
 pub use pruner::{Pruned, Pruner};
 pub use replica::Replica;
 pub use sealer::{KeySource, SealError, SealKeys, Sealer, Step, oldest_unsealed};
@@ -78,7 +78,6 @@ impl Audit {
             migrations: MIGRATION_SET,
             endpoints: http::endpoints(self),
             tags: http::TAGS,
-            actions: policy::actions(),
             events: Vec::new(),
             errors: model::errors(),
             settings: settings::settings(),

@@ -1,6 +1,6 @@
-//! What can be done with the audit log.
+//! What can be done with the audit log. Who may is written in `policy.cedar`.
 
-use authz::{Action as _, ActionInfo, ActorKind, Decider, Decision, Question, action};
+use authz::{ActionInfo, DomainPolicy, action};
 
 action!(
     /// Reading an organization's entries. Recorded under the same name when the reader is not of that organization.
@@ -23,26 +23,16 @@ action!(
     "Export the whole audit log"
 );
 
-pub fn actions() -> Vec<ActionInfo> {
+/// Who may do what with the audit log.
+pub const POLICY: DomainPolicy = DomainPolicy {
+    schema: include_str!("policy.cedarschema"),
+    policies: include_str!("policy.cedar"),
+    actions,
+};
+
+fn actions() -> Vec<ActionInfo> {
     vec![ActionInfo::of::<EntryRead>(), ActionInfo::of::<LogRead>(), ActionInfo::of::<LogExport>()]
 }
 
 /// The name the export command acts under.
 pub(crate) const SYSTEM_EXPORT: &str = "audit.export";
-
-/// Decides for the command line: whoever can read the installation's password file may export, and do nothing else.
-pub(crate) struct MachineOwner;
-
-impl Decider for MachineOwner {
-    fn decide(&self, question: &Question<'_>) -> Decision {
-        let exporter =
-            question.actor.kind() == ActorKind::System && question.actor.subject.id == SYSTEM_EXPORT;
-        if exporter && question.action == LogExport::NAME {
-            Decision::Allow { policy_version: RULE_VERSION }
-        } else {
-            Decision::Deny
-        }
-    }
-}
-
-const RULE_VERSION: u64 = 1;

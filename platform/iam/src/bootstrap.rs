@@ -11,7 +11,8 @@ use types::{Kind as _, Name, Result, Secret};
 use crate::credentials::{CredentialKind, hash};
 use crate::events::{KeyCreated, OperatorCreated};
 use crate::model::*;
-use crate::policy::{KeyCreate, ORGANIZATION_OWNER, OperatorCreate, PLATFORM_OPERATOR, SYSTEM_BOOTSTRAP};
+use crate::policy::{KeyCreate, OperatorCreate, SYSTEM_BOOTSTRAP};
+use crate::roles::{ORGANIZATION_OWNER, PLATFORM_OPERATOR};
 use crate::{Iam, store};
 
 /// What is there after seeding.

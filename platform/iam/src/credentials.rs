@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use authz::{Actor, ActorKind, Context, Resource, Standing, authorize};
+use authz::{Actor, ActorKind, Context, Grant, Place, Resource, Standing, authorize};
 use aws_lc_rs::digest;
 use axum::http::request::Parts;
 use axum::http::{Method, header};
@@ -22,7 +22,8 @@ use web::{Authenticator, Credential, Found, Identity};
 
 use crate::events::{SessionCreated, SignInLinkCreated};
 use crate::model::*;
-use crate::policy::{PLATFORM_OPERATOR, SessionCreate, SignInLinkCreate};
+use crate::policy::{SessionCreate, SignInLinkCreate};
+use crate::roles::{PLATFORM_OPERATOR, role};
 use crate::{Iam, store};
 
 pub const SESSION_COOKIE: &str = "gpuaas_session";
@@ -109,21 +110,17 @@ impl Credentials {
     }
 }
 
-fn key_identity(id: Uuid, organization: Option<Uuid>, role: String) -> Identity {
-    let standing = match organization {
-        None => Standing { platform_roles: vec![role], organization_roles: Vec::new() },
-        Some(organization) => {
-            Standing { platform_roles: Vec::new(), organization_roles: vec![(organization, role)] }
-        }
-    };
+/// A role that no longer exists gives nothing.
+fn key_identity(id: Uuid, organization: Option<Uuid>, role_name: &str) -> Identity {
+    let place = organization.map_or(Place::Platform, Place::Organization);
+    let standing = Standing::of(role(role_name).map(|role| Grant::fixed(place, role.name)));
     let actor = Actor::new(ActorKind::ServiceAccount, KeyId::from_uuid(id).to_string());
     Identity { actor, standing: Arc::new(standing), home: organization, expires_at: None }
 }
 
 /// `expires_at` is the end of a session; nothing for somebody who is just signing in.
 fn operator_identity(operator: OperatorId, expires_at: Option<Timestamp>) -> Identity {
-    let standing =
-        Standing { platform_roles: vec![PLATFORM_OPERATOR.to_owned()], organization_roles: Vec::new() };
+    let standing = Standing::of([Grant::fixed(Place::Platform, PLATFORM_OPERATOR)]);
     let actor = Actor::new(ActorKind::User, operator.to_string());
     Identity { actor, standing: Arc::new(standing), home: None, expires_at }
 }

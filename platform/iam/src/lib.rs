@@ -22,6 +22,7 @@ mod model;
 mod organizations;
 mod policy;
 mod projects;
+mod roles;
 mod store;
 mod summary;
 #[cfg(test)]
@@ -40,7 +41,8 @@ pub use archive::ArchiveOrganization;
 pub use bootstrap::{Seeded, SeededKey};
 pub use credentials::{Credentials, SESSION_COOKIE};
 pub use model::{ARCHIVED, NAME_TAKEN, Organization, OrganizationId, Project, ProjectId, ProjectKind};
-pub use policy::{RoleDecider, SYSTEM_BOOTSTRAP};
+pub use policy::{POLICY, SYSTEM_BOOTSTRAP};
+pub use roles::{ORGANIZATION_OWNER, PLATFORM_OPERATOR, ROLES, role};
 
 /// The identity domain. Cheap to clone.
 #[derive(Clone)]
@@ -76,7 +78,6 @@ impl Iam {
             migrations: MIGRATION_SET,
             endpoints: http::endpoints(self),
             tags: http::TAGS,
-            actions: policy::actions(),
             events: events(),
             errors: model::errors(),
             settings: credentials::settings(),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ::events::{Feed, Sequencer, run_projection};
-use authz::{Context, Standing};
+use authz::{Context, Grant, Place, Standing};
 use db::Login;
 use flow::{Fence, Machine, Runner, Step};
 use testkit::{SPINE, TestDb, eventually};
@@ -14,7 +14,7 @@ use web::{Authenticator as _, Credential, Found};
 
 use crate::archive::{ArchiveData, ArchiveEffect, ArchiveFacts, ArchiveOrganization, ArchiveState};
 use crate::summary::OrganizationSummary;
-use crate::{Credentials, Iam, MIGRATION_SET, RoleDecider};
+use crate::{Credentials, Iam, MIGRATION_SET, POLICY, ROLES};
 
 fn name(text: &str) -> Name {
     Name::parse(text).unwrap()
@@ -23,7 +23,8 @@ fn name(text: &str) -> Name {
 async fn domain(test: &TestDb) -> (Iam, Feed) {
     let feed = Feed::new(test.db.internal("feed"), test.nudges.clone(), test.settings.clone());
     feed.start().await.unwrap();
-    let (settings, decider) = (test.settings.clone(), Arc::new(RoleDecider::default()));
+    let settings = test.settings.clone();
+    let decider = Arc::new(policy::Policies::compile(&[POLICY], ROLES).unwrap());
     let iam = Iam::new(test.db.clone(), feed.clone(), settings, decider, Arc::new(SystemEntropy), false);
     (iam, feed)
 }
@@ -174,8 +175,7 @@ async fn an_archiver_that_lost_its_lease_archives_nothing() {
     let test = Arc::new(TestDb::with(&[SPINE, MIGRATION_SET]).await);
     let (iam, _feed) = domain(&test).await;
     let mut context = test.context("operator");
-    let platform_roles = vec!["platform.operator".to_owned()];
-    context.standing = Arc::new(Standing { platform_roles, ..Standing::default() });
+    context.standing = Arc::new(Standing::of([Grant::fixed(Place::Platform, crate::PLATFORM_OPERATOR)]));
     for projects in [1, 0] {
         let labels = Default::default();
         let made = iam.organization_create(&context, name(&format!("o{projects}")), labels).await.unwrap();

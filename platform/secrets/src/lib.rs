@@ -53,7 +53,7 @@ pub use manage::{Generated, NewSecret, SecretFilter};
 pub use model::{
     Delivery, DeliveryId, Holder, Material, Purpose, PurposeError, SecretId, SecretInfo, SecretState,
 };
-pub use policy::rules;
+pub use policy::POLICY;
 pub use rewrap::{Rewrapped, keys_in_use};
 pub use settings::ROTATION_OVERLAP_SECONDS;
 pub use signing::{PublicKey, SigningKey};
@@ -88,7 +88,6 @@ impl Secrets {
             migrations: MIGRATION_SET,
             endpoints: http::endpoints(self),
             tags: http::TAGS,
-            actions: policy::actions(),
             events: events(),
             errors: model::errors(),
             settings: settings::settings(),

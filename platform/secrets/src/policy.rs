@@ -1,10 +1,9 @@
-//! What can be done here, and who may do it.
+//! What can be done here. Who may is written in `policy.cedar`.
 //!
 //! People store, rotate and retire; only our own workers take delivery. So a stolen operator session can destroy
 //! secrets, which is loud, but cannot read one.
 
-use authz::{ActionInfo, action};
-use iam::RoleDecider;
+use authz::{ActionInfo, DomainPolicy, action};
 
 action!(SecretCreate, "secrets.secret.create", "Store a secret");
 action!(SecretRead, "secrets.secret.read", "Read what is known about a secret, without its value");
@@ -19,7 +18,14 @@ action!(KeysRewrap, "secrets.key.rewrap", "Wrap data keys with a new key encrypt
 /// Under which name ended versions are destroyed.
 pub const SWEEPER: &str = "secrets.sweeper";
 
-pub fn actions() -> Vec<ActionInfo> {
+/// Who may do what with secrets.
+pub const POLICY: DomainPolicy = DomainPolicy {
+    schema: include_str!("policy.cedarschema"),
+    policies: include_str!("policy.cedar"),
+    actions,
+};
+
+fn actions() -> Vec<ActionInfo> {
     vec![
         ActionInfo::of::<SecretCreate>(),
         ActionInfo::of::<SecretRead>(),
@@ -31,22 +37,4 @@ pub fn actions() -> Vec<ActionInfo> {
         ActionInfo::of::<VersionDestroy>(),
         ActionInfo::of::<KeysRewrap>(),
     ]
-}
-
-/// Adds this domain's rules. `workers` are the system actors that keep signing keys and take deliveries, by name.
-#[must_use]
-pub fn rules(decider: RoleDecider, workers: &'static [&'static str]) -> RoleDecider {
-    decider
-        .also::<SecretCreate>(true)
-        .also::<SecretRead>(true)
-        .also::<SecretList>(true)
-        .also::<SecretRotate>(true)
-        .also::<SecretRetire>(true)
-        .also::<DeliveryList>(true)
-        .also::<KeysRewrap>(false)
-        .also_worker::<SecretCreate>(workers)
-        .also_worker::<SecretRotate>(workers)
-        .also_worker::<SecretDeliver>(workers)
-        .also_worker::<KeysRewrap>(workers)
-        .also_worker::<VersionDestroy>(&[SWEEPER])
 }

@@ -6,10 +6,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
-use authz::{Action, Actor, ActorKind, Context, Decider, Resource, Standing, authorize};
+use authz::{
+    Action, ActionInfo, Actor, ActorKind, Context, Decider, DomainPolicy, Grant, Place, Resource, Standing,
+    authorize,
+};
 use db::{Change, Db, Internal, Login, Nudges, Pool, Settings};
-use iam::{OrganizationId, RoleDecider};
+use iam::OrganizationId;
 use merkle::{Frontier, Hash, SignerKey, leaf_hash};
+use policy::Policies;
 pub use testkit::DEADLINE;
 use testkit::{SPINE, Scratch, TestDb};
 use tokio_postgres::Client;
@@ -17,13 +21,21 @@ use types::{Clock, SystemClock};
 use uuid::Uuid;
 
 use crate::sealer::{SealError, SealKeys, Sealer, Step};
-use crate::{Audit, EntryRead, KeySource, LogRead, store};
+use crate::{Audit, KeySource, store};
 
 pub struct Change1;
 impl Action for Change1 {
     const NAME: &'static str = "test.thing.change";
     const TITLE: &'static str = "Change a thing";
 }
+
+const THING_POLICY: DomainPolicy = DomainPolicy {
+    schema: r#"entity ThingList;
+        action "test.thing.change" appliesTo { principal: [User], resource: [ThingList], context: Asked };"#,
+    policies: r#"@id("test.operators")
+        permit (principal in Role::"platform.operator", action == Action::"test.thing.change", resource);"#,
+    actions: || vec![ActionInfo::of::<Change1>()],
+};
 
 pub enum Thing {}
 impl types::Kind for Thing {
@@ -34,6 +46,7 @@ impl types::Kind for Thing {
 /// One installation.
 pub struct World {
     pub db: Db,
+    pub decider: Arc<dyn Decider>,
     pub audit: Audit,
     pub settings: Settings,
     pub nudges: Nudges,
@@ -48,12 +61,12 @@ pub struct World {
 impl World {
     pub async fn new() -> Self {
         let test = TestDb::with(&[SPINE, iam::MIGRATION_SET, crate::MIGRATION_SET]).await;
-        let decider: Arc<dyn Decider> = Arc::new(
-            RoleDecider::default().also::<EntryRead>(true).also::<LogRead>(false).also::<Change1>(true),
-        );
-        let audit = Audit::new(test.db.clone(), test.settings.clone(), decider);
+        let policies = Policies::compile(&[iam::POLICY, crate::POLICY, THING_POLICY], iam::ROLES).unwrap();
+        let decider: Arc<dyn Decider> = Arc::new(policies);
+        let audit = Audit::new(test.db.clone(), test.settings.clone(), Arc::clone(&decider));
         Self {
             db: test.db.clone(),
+            decider,
             audit,
             settings: test.settings.clone(),
             nudges: test.nudges.clone(),
@@ -107,12 +120,12 @@ impl World {
     }
 
     pub fn operator(&self) -> Context {
-        self.caller(Standing { platform_roles: vec!["platform.operator".to_owned()], ..Standing::default() })
+        self.caller(Standing::of([Grant::fixed(Place::Platform, iam::PLATFORM_OPERATOR)]))
     }
 
     pub fn owner(&self, org: OrganizationId) -> Context {
-        let roles = vec![(*org.as_uuid(), "organization.owner".to_owned())];
-        self.caller(Standing { organization_roles: roles, ..Standing::default() })
+        let place = Place::Organization(*org.as_uuid());
+        self.caller(Standing::of([Grant::fixed(place, iam::ORGANIZATION_OWNER)]))
     }
 
     fn caller(&self, standing: Standing) -> Context {
@@ -129,8 +142,7 @@ impl World {
     pub async fn change(&self, org: OrganizationId) {
         let context = self.operator();
         let resource = Resource::in_organization("thing", *org.as_uuid(), None);
-        let decider = RoleDecider::default().also::<Change1>(true);
-        let permit = authorize::<Change1>(&decider, &context, resource).unwrap();
+        let permit = authorize::<Change1>(&*self.decider, &context, resource).unwrap();
         let changed = self.db.change(&context, permit, async |tx| {
             let id: types::Id<Thing> = tx.make_id();
             let change = Change::new(Change1::NAME, id, 1)

@@ -286,7 +286,7 @@ async fn the_platform_reads_everything_and_a_tenant_nothing_of_it() {
     world.changes(ours, 3).await;
     world.changes(theirs, 2).await;
     // Leaves an entry that belongs to no organization.
-    crate::record_export(&world.db).await.unwrap();
+    crate::record_export(&world.db, &*world.decider).await.unwrap();
     world.seal_all().await;
     let keys = keys(&world).await;
     let (mut cursor, mut seen) = (None, Vec::new());

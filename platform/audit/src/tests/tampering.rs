@@ -160,7 +160,7 @@ async fn an_export_while_others_write_is_a_clean_prefix() {
 #[tokio::test]
 async fn an_export_is_itself_recorded() {
     let world = sealed(1).await;
-    record_export(&world.db).await.unwrap();
+    record_export(&world.db, &*world.decider).await.unwrap();
     assert_eq!(
         world.count("SELECT count(*) FROM spine.audit_entry WHERE action = 'audit.log.export'").await,
         1

@@ -2,7 +2,7 @@
 
 use super::fixture::*;
 use crate::*;
-use authz::{ActorKind, Idempotency, Standing};
+use authz::{ActorKind, Idempotency};
 use std::sync::Arc;
 
 const DELIVERIES: &str = "SELECT count(*) FROM secrets.delivery";
@@ -62,10 +62,7 @@ async fn only_workers_take_delivery() {
     let info = world.store("kept", "value").await;
     let purpose = Purpose::parse("test").unwrap();
     let mut operator = world.acme.context.clone();
-    operator.standing = Arc::new(Standing {
-        platform_roles: vec!["platform.operator".to_owned()],
-        organization_roles: Vec::new(),
-    });
+    operator.standing = Arc::new(crate::tests::fixture::operator());
     let mut other_worker = world.worker();
     other_worker.actor = authz::Actor::system("another.worker");
     for (context, expected) in [

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use authz::{Actor, ActorKind, Context, Standing, Subject};
+use ::policy::Policies;
+use authz::{Actor, ActorKind, Context, Grant, Place, Standing, Subject};
 use db::{Db, Login, Settings};
-use iam::{Iam, OrganizationId, ProjectId, RoleDecider};
+use iam::{Iam, OrganizationId, ProjectId};
 use testkit::{SPINE, TestDb};
 use tokio_postgres::Client;
 use types::{Entropy, Id, Name, Secret, SystemEntropy};
@@ -14,7 +15,7 @@ use types::{Entropy, Id, Name, Secret, SystemEntropy};
 use crate::*;
 
 /// The worker that may take deliveries here.
-pub const WORKER: &str = "test.worker";
+pub const WORKER: &str = "audit.sealer";
 
 /// A tenant with a project, and who acts for it.
 #[derive(Clone)]
@@ -50,7 +51,8 @@ impl World {
         let test = TestDb::plan(&sets).at("2026-11-15T08:00:00Z").connections(4).start().await;
         let (db, settings, entropy) = (test.db.clone(), test.settings.clone(), Arc::clone(&test.entropy));
         let feed = ::events::Feed::new(db.internal("feed"), db.nudges().clone(), settings.clone());
-        let decider: Arc<dyn Decider> = Arc::new(rules(RoleDecider::default(), &[WORKER]));
+        let decider: Arc<dyn Decider> =
+            Arc::new(Policies::compile(&[iam::POLICY, POLICY], iam::ROLES).unwrap());
         let iam =
             Iam::new(db.clone(), feed, settings.clone(), Arc::clone(&decider), Arc::clone(&entropy), false);
         let acme = tenant(&iam, &db, "acme").await;
@@ -183,6 +185,11 @@ pub fn code<T>(result: Result<T>) -> &'static str {
     }
 }
 
+/// What the platform's operator holds.
+pub fn operator() -> Standing {
+    Standing::of([Grant::fixed(Place::Platform, iam::PLATFORM_OPERATOR)])
+}
+
 async fn tenant(iam: &Iam, db: &Db, name: &str) -> Tenant {
     let bootstrap = iam.bootstrap_context();
     let name = Name::parse(name).unwrap();
@@ -191,10 +198,8 @@ async fn tenant(iam: &Iam, db: &Db, name: &str) -> Tenant {
     let project = iam.project_create(&bootstrap, organization, name, Default::default()).await.unwrap().id;
     let mut context =
         Context::new(Actor::new(ActorKind::ServiceAccount, format!("key of {organization}")), db.make_id());
-    context.standing = Arc::new(Standing {
-        platform_roles: Vec::new(),
-        organization_roles: vec![(*organization.as_uuid(), "organization.owner".to_owned())],
-    });
+    let place = Place::Organization(*organization.as_uuid());
+    context.standing = Arc::new(Standing::of([Grant::fixed(place, iam::ORGANIZATION_OWNER)]));
     Tenant { organization, project, context }
 }
 

@@ -29,7 +29,7 @@ async fn a_key_is_made_once_however_many_replicas_ask() {
     assert_eq!((public.len(), &public[0].key_id, public[0].signs_until), (1, &key.key_id, None));
     assert!(verifies(&key, &public[0].public_key));
     assert_eq!(
-        world.count("SELECT count(*) FROM secrets.delivery WHERE recipient_id = 'test.worker'").await,
+        world.count("SELECT count(*) FROM secrets.delivery WHERE recipient_id = 'audit.sealer'").await,
         1
     );
 }
@@ -49,10 +49,7 @@ async fn rotation_signs_with_a_new_key_and_keeps_the_old_ones_verifiable() {
     assert!(verifies(&new, &public[0].public_key) && verifies(&old, &public[1].public_key));
     assert!(public[1].signs_until.is_some());
     let mut operator = world.acme.context.clone();
-    operator.standing = std::sync::Arc::new(authz::Standing {
-        platform_roles: vec!["platform.operator".to_owned()],
-        organization_roles: Vec::new(),
-    });
+    operator.standing = std::sync::Arc::new(crate::tests::fixture::operator());
     world.secrets.retire(&operator, Holder::Platform, info.id, None).await.unwrap();
     assert_eq!(code(world.secrets.signing_key(&worker, &name, &purpose).await), "not_found");
     assert_eq!(world.secrets.public_keys(&name).await.unwrap().len(), 2, "signatures stay verifiable");

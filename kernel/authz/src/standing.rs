@@ -1,0 +1,116 @@
+//! What a caller holds: roles, and where they hold.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::permit::Resource;
+
+/// Where a role holds: everywhere, in one organization with all its projects, or in one project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    Platform,
+    Organization(Uuid),
+    Project { organization: Uuid, project: Uuid },
+}
+
+impl Place {
+    /// The organization it lies in, if it does.
+    pub const fn organization(&self) -> Option<Uuid> {
+        match self {
+            Self::Platform => None,
+            Self::Organization(organization) | Self::Project { organization, .. } => Some(*organization),
+        }
+    }
+
+    /// Does what is held here hold for the resource?
+    pub fn reaches(&self, resource: &Resource) -> bool {
+        match self {
+            Self::Platform => true,
+            Self::Organization(organization) => resource.organization == Some(*organization),
+            Self::Project { organization, project } => {
+                resource.organization == Some(*organization) && resource.project == Some(*project)
+            }
+        }
+    }
+}
+
+/// What somebody may do at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// One of the product's own, by name: the policies say what it gives.
+    Fixed(&'static str),
+    /// Composed by a tenant: the names of the actions it gives. No policy gives more than a tenant may pass on.
+    Custom(Arc<[String]>),
+}
+
+/// A role at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    pub place: Place,
+    pub role: Role,
+}
+
+impl Grant {
+    pub const fn fixed(place: Place, role: &'static str) -> Self {
+        Self { place, role: Role::Fixed(role) }
+    }
+}
+
+/// Everything a caller holds, found out when it was identified.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    pub grants: Vec<Grant>,
+    /// The only actions the credential may be used for, whatever its owner may do: a key's scopes, an agent's mandate.
+    pub only: Option<Arc<[String]>>,
+}
+
+impl Standing {
+    pub fn of(grants: impl IntoIterator<Item = Grant>) -> Self {
+        Self { grants: grants.into_iter().collect(), only: None }
+    }
+
+    /// Does it hold something in the organization itself, not only as one of the platform's?
+    pub fn belongs_to(&self, organization: Uuid) -> bool {
+        self.grants.iter().any(|grant| grant.place.organization() == Some(organization))
+    }
+
+    /// Does it hold something on the platform itself?
+    pub fn is_of_platform(&self) -> bool {
+        self.grants.iter().any(|grant| grant.place == Place::Platform)
+    }
+
+    /// May it know that the resource's organization exists?
+    pub fn may_see(&self, resource: &Resource) -> bool {
+        match resource.organization {
+            None => true,
+            Some(organization) => {
+                self.belongs_to(organization)
+                    || self.grants.iter().any(|grant| grant.place == Place::Platform)
+            }
+        }
+    }
+
+    /// Is the action outside of what the credential may be used for?
+    pub fn is_beyond(&self, action: &str) -> bool {
+        self.only.as_ref().is_some_and(|only| !only.iter().any(|allowed| allowed == action))
+    }
+}
+
+/// What kind of place a role is given at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Level {
+    Platform,
+    Organization,
+    Project,
+}
+
+/// One of the product's own roles.
+#[derive(Debug, Clone, Copy)]
+pub struct RoleInfo {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub level: Level,
+    /// Roles whose rights it has as well.
+    pub includes: &'static [&'static str],
+}
