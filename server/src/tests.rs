@@ -79,7 +79,9 @@ fn every_operation_is_allowed_to_somebody() {
     for endpoint in contracts::described().unwrap().endpoints() {
         let Some(permission) = endpoint.info.permission else { continue };
         assert!(
-            matrix.iter().any(|row| row.action.name == permission.name && (row.anyone || !row.roles.is_empty())),
+            matrix
+                .iter()
+                .any(|row| row.action.name == permission.name && (row.anyone || !row.roles.is_empty())),
             "nobody may do {}, which {} asks for: add it to its domain's policy.cedar (docs/checklists/domain.md)",
             permission.name,
             endpoint.info.id
