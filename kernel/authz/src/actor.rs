@@ -34,13 +34,16 @@ pub struct Subject {
 pub struct Actor {
     #[serde(flatten)]
     pub subject: Subject,
+    /// The credential it acts with, by id: which of a person's keys or sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<Subject>,
 }
 
 impl Actor {
     pub fn new(kind: ActorKind, id: impl Into<String>) -> Self {
-        Self { subject: Subject { kind, id: id.into() }, on_behalf_of: None }
+        Self { subject: Subject { kind, id: id.into() }, credential: None, on_behalf_of: None }
     }
 
     pub fn anonymous() -> Self {

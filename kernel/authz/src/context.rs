@@ -55,7 +55,7 @@ impl Context {
     }
 
     /// Is it the platform that acts, through an operator or a worker of ours?
-    pub(crate) fn is_of_platform(&self) -> bool {
+    pub fn is_of_platform(&self) -> bool {
         self.actor.kind() == ActorKind::System || self.standing.is_of_platform()
     }
 }

@@ -127,6 +127,9 @@ pub enum Decision {
 /// Answers questions. Called on every request: no I/O, microseconds.
 pub trait Decider: Send + Sync + 'static {
     fn decide(&self, question: &Question<'_>) -> Decision;
+
+    /// Is there such an action at all? For lists of actions that people write.
+    fn knows(&self, action: &str) -> bool;
 }
 
 /// A domain's part of the policies, in the Cedar language: what there is to do to what, and who may.

@@ -63,11 +63,44 @@ pub struct Standing {
     pub grants: Vec<Grant>,
     /// The only actions the credential may be used for, whatever its owner may do: a key's scopes, an agent's mandate.
     pub only: Option<Arc<[String]>>,
+    /// The only place the credential reaches. `grants` holds nothing beyond it.
+    pub within: Option<Place>,
 }
 
 impl Standing {
     pub fn of(grants: impl IntoIterator<Item = Grant>) -> Self {
-        Self { grants: grants.into_iter().collect(), only: None }
+        Self { grants: grants.into_iter().collect(), ..Self::default() }
+    }
+
+    /// What is left of it for a credential that reaches one place only. A role in an organization is narrowed to the
+    /// project; roles on the platform hold nowhere in particular, and are left out.
+    #[must_use]
+    pub fn within(mut self, place: Place) -> Self {
+        let Some(organization) = place.organization() else { return self };
+        self.grants.retain(|grant| match (grant.place, place) {
+            (Place::Project { .. }, Place::Project { .. }) => grant.place == place,
+            (held, _) => held.organization() == Some(organization),
+        });
+        if matches!(place, Place::Project { .. }) {
+            self.grants.iter_mut().for_each(|grant| grant.place = place);
+        }
+        self.within = Some(place);
+        self
+    }
+
+    /// The organization it belongs to, if that is one and it is not the platform's.
+    pub fn home(&self) -> Option<Uuid> {
+        let first = self.grants.first()?.place.organization()?;
+        let elsewhere = |grant: &Grant| grant.place.organization() != Some(first);
+        (!self.grants.iter().any(elsewhere)).then_some(first)
+    }
+
+    /// The organizations it holds something in, each once.
+    pub fn organizations(&self) -> Vec<Uuid> {
+        let mut all: Vec<Uuid> = self.grants.iter().filter_map(|grant| grant.place.organization()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Does it hold something in the organization itself, not only as one of the platform's?

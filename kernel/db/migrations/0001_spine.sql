@@ -16,6 +16,7 @@ CREATE TABLE spine.audit_entry (
     actor_id        text        NOT NULL COLLATE "C",
     behalf_kind     text        COLLATE "C",
     behalf_id       text        COLLATE "C",
+    credential      text        COLLATE "C",
     action          text        NOT NULL COLLATE "C",
     resource_kind   text        NOT NULL COLLATE "C",
     resource_id     text        NOT NULL COLLATE "C",
@@ -190,7 +191,7 @@ CREATE POLICY relay ON spine.log TO ${relay} USING (true);
 -- xid is PostgreSQL's to fill in: a row that claims an old transaction would never be sealed, and never be given a
 -- position.
 GRANT SELECT ON spine.audit_entry TO ${app};
-GRANT INSERT (id, at, org_id, project_id, actor_kind, actor_id, behalf_kind, behalf_id, action, resource_kind, resource_id,
+GRANT INSERT (id, at, org_id, project_id, actor_kind, actor_id, behalf_kind, behalf_id, credential, action, resource_kind, resource_id,
               generation, before, after, correlation_id, causation_id, policy_version) ON spine.audit_entry TO ${app};
 GRANT SELECT ON spine.audit_entry TO ${reader}, ${sealer};
 GRANT INSERT (id, at, org_id, project_id, type, subject, generation, data, correlation_id, causation_id, traceparent)

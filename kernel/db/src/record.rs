@@ -14,9 +14,9 @@ WITH change AS (
                          $8::text[], $9::text[], $10::text[], $11::text[])
         AS c (id, org_id, project_id, action, resource_kind, resource_id, generation, before, after, event_type, event_data)
 ), entry AS (
-    INSERT INTO spine.audit_entry (id, at, org_id, project_id, actor_kind, actor_id, behalf_kind, behalf_id, action,
+    INSERT INTO spine.audit_entry (id, at, org_id, project_id, actor_kind, actor_id, behalf_kind, behalf_id, credential, action,
         resource_kind, resource_id, generation, before, after, correlation_id, causation_id, policy_version)
-    SELECT id, $12, org_id, project_id, $13, $14, $15, $16, action,
+    SELECT id, $12, org_id, project_id, $13, $14, $15, $16, $21, action,
         resource_kind, resource_id, generation, before::json, after::json, $17, $18, $19 FROM change
 )
 INSERT INTO spine.outbox (id, at, org_id, project_id, type, subject, generation, data, correlation_id, causation_id, traceparent)
@@ -26,9 +26,9 @@ FROM change WHERE event_type IS NOT NULL";
 /// The same for the one change most transactions make: plain parameters cost PostgreSQL less than arrays of one.
 pub(crate) const RECORD_ONE: &str = "
 WITH entry AS (
-    INSERT INTO spine.audit_entry (id, at, org_id, project_id, actor_kind, actor_id, behalf_kind, behalf_id, action,
+    INSERT INTO spine.audit_entry (id, at, org_id, project_id, actor_kind, actor_id, behalf_kind, behalf_id, credential, action,
         resource_kind, resource_id, generation, before, after, correlation_id, causation_id, policy_version)
-    VALUES ($1, $12, $2, $3, $13, $14, $15, $16, $4, $5, $6, $7, $8::text::json, $9::text::json, $17, $18, $19)
+    VALUES ($1, $12, $2, $3, $13, $14, $15, $16, $21, $4, $5, $6, $7, $8::text::json, $9::text::json, $17, $18, $19)
 )
 INSERT INTO spine.outbox (id, at, org_id, project_id, type, subject, generation, data, correlation_id, causation_id, traceparent)
 SELECT $1::uuid, $12::timestamptz, $2::uuid, $3::uuid, $10, $6::text, $7::bigint, $11::text::json, $17::uuid, $18::text, $20
@@ -62,6 +62,7 @@ pub(crate) struct Rows<'a> {
     actor_id: &'a str,
     behalf_kind: Option<String>,
     behalf_id: Option<&'a str>,
+    credential: Option<&'a str>,
     correlation_id: &'a Uuid,
     causation_id: Option<&'a str>,
     policy_version: i64,
@@ -94,6 +95,7 @@ impl<'a> Rows<'a> {
             actor_id: &context.actor.subject.id,
             behalf_kind: behalf.map(|subject| kind_name(subject.kind)),
             behalf_id: behalf.map(|subject| subject.id.as_str()),
+            credential: context.actor.credential.as_deref(),
             correlation_id: context.correlation_id.as_uuid(),
             causation_id: context.causation_id.as_deref(),
             policy_version: i64::try_from(policy_version).unwrap_or(i64::MAX),
@@ -102,11 +104,11 @@ impl<'a> Rows<'a> {
     }
 
     /// The statement that writes these rows, and its parameters.
-    pub(crate) fn statement(&self) -> (&'static str, [&(dyn ToSql + Sync); 20]) {
+    pub(crate) fn statement(&self) -> (&'static str, [&(dyn ToSql + Sync); 21]) {
         if self.ids.len() == 1 { (RECORD_ONE, self.params_of_one()) } else { (RECORD, self.params()) }
     }
 
-    fn params_of_one(&self) -> [&(dyn ToSql + Sync); 20] {
+    fn params_of_one(&self) -> [&(dyn ToSql + Sync); 21] {
         let mut params = self.params();
         let first: [&(dyn ToSql + Sync); 11] = [
             &self.ids[0],
@@ -125,7 +127,7 @@ impl<'a> Rows<'a> {
         params
     }
 
-    fn params(&self) -> [&(dyn ToSql + Sync); 20] {
+    fn params(&self) -> [&(dyn ToSql + Sync); 21] {
         [
             &self.ids,
             &self.organizations,
@@ -147,6 +149,7 @@ impl<'a> Rows<'a> {
             &self.causation_id,
             &self.policy_version,
             &self.traceparent,
+            &self.credential,
         ]
     }
 }

@@ -54,7 +54,8 @@ impl Callers {
         self.remember(mark, matches!(found, Found::Good(_)));
         match found {
             Found::Good(identity) => {
-                let key = identity.actor.subject.id.clone();
+                let actor = &identity.actor;
+                let key = actor.credential.as_ref().unwrap_or(&actor.subject.id).clone();
                 return Ok(Caller { identity, key, credential: Some(credential) });
             }
             Found::Stale => {}

@@ -34,6 +34,7 @@ pub(crate) struct EntryRow {
     pub actor_id: String,
     pub behalf_kind: Option<String>,
     pub behalf_id: Option<String>,
+    pub credential: Option<String>,
     pub action: String,
     pub resource_kind: String,
     pub resource_id: String,
@@ -77,7 +78,12 @@ impl EntryRow {
             (Some(kind), Some(id)) => Some(Resource { kind, id }),
             _ => None,
         };
-        Actor { kind: &self.actor_kind, id: &self.actor_id, on_behalf_of }
+        Actor {
+            kind: &self.actor_kind,
+            id: &self.actor_id,
+            credential: self.credential.as_deref(),
+            on_behalf_of,
+        }
     }
 }
 
@@ -85,6 +91,7 @@ impl EntryRow {
 struct Actor<'a> {
     kind: &'a str,
     id: &'a str,
+    credential: Option<&'a str>,
     on_behalf_of: Option<Resource<'a>>,
 }
 

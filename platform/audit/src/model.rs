@@ -57,6 +57,8 @@ pub struct Party {
 pub struct EntryActor {
     pub kind: String,
     pub id: String,
+    /// Which of its keys or sessions it acted with.
+    pub credential: Option<String>,
     pub on_behalf_of: Option<Party>,
 }
 

@@ -14,13 +14,13 @@ use crate::model::SignedCheckpoint;
 /// The columns of an entry, in the order [`entry_row`] reads them.
 macro_rules! entry_columns {
     () => {
-        "e.xid::text, e.id, e.at, e.org_id, e.project_id, e.actor_kind, e.actor_id, e.behalf_kind, e.behalf_id,
+        "e.xid::text, e.id, e.at, e.org_id, e.project_id, e.actor_kind, e.actor_id, e.behalf_kind, e.behalf_id, e.credential,
          e.action, e.resource_kind, e.resource_id, e.generation, e.before::text AS before, e.after::text AS after,
          e.correlation_id, e.causation_id, e.policy_version"
     };
 }
 /// How many those are: further columns follow from here.
-const ENTRY_COLUMNS: usize = 18;
+const ENTRY_COLUMNS: usize = 19;
 
 // ------------------------------------------------------------------------------------------------------------ sealing
 
@@ -299,15 +299,16 @@ pub fn entry_row(row: &Row) -> EntryRow {
         actor_id: row.get(6),
         behalf_kind: row.get(7),
         behalf_id: row.get(8),
-        action: row.get(9),
-        resource_kind: row.get(10),
-        resource_id: row.get(11),
-        generation: row.get(12),
-        before: row.get(13),
-        after: row.get(14),
-        correlation_id: row.get(15),
-        causation_id: row.get(16),
-        policy_version: row.get(17),
+        credential: row.get(9),
+        action: row.get(10),
+        resource_kind: row.get(11),
+        resource_id: row.get(12),
+        generation: row.get(13),
+        before: row.get(14),
+        after: row.get(15),
+        correlation_id: row.get(16),
+        causation_id: row.get(17),
+        policy_version: row.get(18),
     }
 }
 

@@ -1,24 +1,24 @@
-//! What a new installation begins with: an operator, and on the embedded default the organization `demo` with its
-//! project `default`, labelled as such.
+//! What a new installation begins with: an operator, and on the embedded default the organization `demo`, which the
+//! operator owns, with its project `default`, labelled as such.
 //!
 //! Everything here may run again on every start and changes nothing that is already there. It goes through the same
 //! transaction as any request, as the system actor `bootstrap`, so the audit log begins with it.
 
-use authz::{Actor, Context, Resource, authorize};
-use db::Change;
-use types::{Kind as _, Name, Result, Secret};
+use authz::{Actor, Context};
+use types::{Name, Result, Secret};
 
-use crate::credentials::{CredentialKind, hash};
-use crate::events::{KeyCreated, OperatorCreated};
+use crate::credentials::hash;
+use crate::grants::{GrantFilter, NewGrant};
+use crate::keys::NewKey;
 use crate::model::*;
-use crate::policy::{KeyCreate, OperatorCreate, SYSTEM_BOOTSTRAP};
-use crate::roles::{ORGANIZATION_OWNER, PLATFORM_OPERATOR};
+use crate::policy::SYSTEM_BOOTSTRAP;
+use crate::roles::{PLATFORM_OPERATOR, role};
 use crate::{Iam, store};
 
 /// What is there after seeding.
 #[derive(Debug, Clone, Copy)]
 pub struct Seeded {
-    pub operator: OperatorId,
+    pub operator: PersonId,
     pub organization: OrganizationId,
     pub project: ProjectId,
 }
@@ -28,7 +28,7 @@ pub struct Seeded {
 pub enum SeededKey {
     /// The platform's operator.
     Operator,
-    /// The owner of an organization.
+    /// The same, but only as far as it reaches in the organization, which it owns.
     Owner(OrganizationId),
 }
 
@@ -54,75 +54,60 @@ impl Iam {
             Some(row) => ProjectId::from_uuid(row.get(0)),
             None => self.project_create(&context, organization, default, labels).await?.id,
         };
+        let owners = GrantFilter { org_id: Some(organization), limit: 1, ..GrantFilter::default() };
+        if self.grant_list(&context, &owners).await?.items.is_empty() {
+            self.owner_appoint(&context, organization, operator).await?;
+        }
         Ok(Seeded { operator, organization, project })
     }
 
     /// The first operator, made if there is none.
-    pub async fn seed_operator(&self) -> Result<OperatorId> {
+    pub async fn seed_operator(&self) -> Result<PersonId> {
         let internal = self.db.internal("iam.bootstrap");
         if let Some(row) = internal.query_opt(store::OPERATOR_FIRST, &[]).await? {
-            return Ok(OperatorId::from_uuid(row.get(0)));
+            return Ok(PersonId::from_uuid(row.get(0)));
         }
         let context = self.bootstrap_context();
-        let permit =
-            authorize::<OperatorCreate>(&*self.decider, &context, Resource::platform(OperatorKind::NAME))?;
-        self.db
-            .change(&context, permit, async |tx| {
-                let operator: OperatorId = tx.make_id();
-                let now = tx.now();
-                tx.execute(store::OPERATOR_INSERT, &[operator.as_uuid(), &"operator", &now]).await?;
-                let change = Change::new(<OperatorCreate as authz::Action>::NAME, operator, 1)
-                    .event(&OperatorCreated { operator_id: operator });
-                Ok(tx.record(change).with(operator))
-            })
-            .await
+        let person = self.person_create(&context, fixed_name("operator")?, None).await?;
+        let role = role(PLATFORM_OPERATOR).ok_or_else(no_such_role)?;
+        let new = NewGrant { person_id: person.id, role, org_id: None, project_id: None, expires_at: None };
+        self.grant_create(&context, new).await?;
+        Ok(person.id)
     }
 
-    /// A one-time link for an operator, below the address the browser uses.
-    pub async fn sign_in_link(&self, operator: OperatorId, url: &str) -> Result<String> {
-        let code = self.sign_in_link_create(&self.bootstrap_context(), operator).await?;
+    /// A one-time link for somebody, below the address the browser uses.
+    pub async fn sign_in_link(&self, person: PersonId, url: &str) -> Result<String> {
+        let code = self.sign_in_link_create(&self.bootstrap_context(), person).await?;
         // After the '#': browsers keep it to themselves, so the code reaches no log and no proxy.
         Ok(format!("{url}/sign-in#{}", code.expose()))
     }
 
-    /// Makes an API key for a file only the machine's owner can read.
+    /// Makes an API key of the operator, for a file only the machine's owner can read. It lasts until it is revoked.
     pub async fn seed_key(&self, whose: SeededKey, name: &str) -> Result<Secret> {
-        let context = self.bootstrap_context();
-        let (organization, role) = match whose {
-            SeededKey::Operator => (None, PLATFORM_OPERATOR),
-            SeededKey::Owner(id) => (Some(id), ORGANIZATION_OWNER),
+        let (person_id, org_id) = match whose {
+            SeededKey::Operator => (self.seed_operator().await?, None),
+            SeededKey::Owner(id) => (self.seed_operator().await?, Some(id)),
         };
-        let permit = authorize::<KeyCreate>(&*self.decider, &context, Resource::platform(KeyKind::NAME))?;
-        let key = CredentialKind::ApiKey.make(&*self.entropy);
-        let key_hash = hash(key.expose());
-        self.db
-            .change(&context, permit, async |tx| {
-                let id: KeyId = tx.make_id();
-                let now = tx.now();
-                let params: db::Params<'_> =
-                    &[id.as_uuid(), &organization.map(|org| *org.as_uuid()), &name, &role, &key_hash, &now];
-                tx.execute(store::KEY_INSERT, params).await?;
-                let mut change = Change::new(<KeyCreate as authz::Action>::NAME, id, 1).event(&KeyCreated {
-                    key_id: id,
-                    org_id: organization,
-                    role: role.to_owned(),
-                });
-                if let Some(organization) = organization {
-                    change = change.in_organization(organization.as_uuid());
-                }
-                Ok(tx.record(change))
-            })
-            .await?;
-        Ok(key)
+        let name = Name::parse(name).map_err(|error| unexpected(&error))?;
+        let new = NewKey { person_id, name, org_id, project_id: None, actions: None, expires_at: None };
+        self.key_make(&self.bootstrap_context(), new).await.map(|(_, key)| key)
     }
 
     /// Does this key still open the door? A kept key file may be of an older database.
     pub async fn key_is_valid(&self, key: &Secret) -> Result<bool> {
         let params: db::Params<'_> = &[&hash(key.expose()), &self.db.now()];
-        Ok(self.db.internal("iam.bootstrap").query_opt(store::KEY_FIND, params).await?.is_some())
+        Ok(!self.db.internal("iam.bootstrap").query(store::KEY_FIND, params).await?.is_empty())
     }
 }
 
 fn fixed_name(text: &'static str) -> Result<Name> {
-    Name::parse(text).map_err(|error| types::Error::from(db::DbError::Unexpected(error.to_string())))
+    Name::parse(text).map_err(|error| unexpected(&error))
+}
+
+fn no_such_role() -> types::Error {
+    unexpected(&"one of the product's own roles is missing")
+}
+
+fn unexpected(why: &dyn std::fmt::Display) -> types::Error {
+    types::Error::from(db::DbError::Unexpected(why.to_string()))
 }

@@ -23,7 +23,7 @@ use web::{Authenticator, Credential, Found, Identity};
 use crate::events::{SessionCreated, SignInLinkCreated};
 use crate::model::*;
 use crate::policy::{SessionCreate, SignInLinkCreate};
-use crate::roles::{PLATFORM_OPERATOR, role};
+use crate::roles::role;
 use crate::{Iam, store};
 
 pub const SESSION_COOKIE: &str = "gpuaas_session";
@@ -41,7 +41,12 @@ pub static SIGN_IN_LINK_SECONDS: Setting<u64> = Setting::new(
 .checked(|v| *v >= 60);
 
 pub fn settings() -> Vec<SettingInfo> {
-    vec![SESSION_SECONDS.info(), SIGN_IN_LINK_SECONDS.info()]
+    vec![
+        SESSION_SECONDS.info(),
+        SIGN_IN_LINK_SECONDS.info(),
+        crate::invitations::INVITATION_SECONDS.info(),
+        crate::keys::KEY_SECONDS_MAX.info(),
+    ]
 }
 
 /// Kinds of credential, told apart by prefix.
@@ -50,6 +55,7 @@ pub(crate) enum CredentialKind {
     ApiKey,
     Session,
     SignInCode,
+    Invitation,
 }
 
 impl CredentialKind {
@@ -58,6 +64,7 @@ impl CredentialKind {
             Self::ApiKey => "gpuaas_key_",
             Self::Session => "gpuaas_ses_",
             Self::SignInCode => "gpuaas_sic_",
+            Self::Invitation => "gpuaas_inv_",
         }
     }
 
@@ -91,38 +98,52 @@ impl Credentials {
     }
 
     async fn find(&self, credential: &str, key: &Vec<u8>) -> Result<Found> {
-        let now = self.clock.now();
+        let params: db::Params<'_> = &[key, &self.clock.now()];
         if credential.starts_with(CredentialKind::ApiKey.prefix()) {
-            let row = self.internal.query_opt(store::KEY_FIND, &[key, &now]).await?;
-            let identity = row.map(|row| key_identity(row.get(0), row.get(1), row.get(2)));
-            return Ok(identity.map_or(Found::Wrong, Found::Good));
+            let rows = self.internal.query(store::KEY_FIND, params).await?;
+            let id = |id| KeyId::from_uuid(id).to_string();
+            return Ok(identity(&rows, id).map_or(Found::Wrong, Found::Good));
         }
         if credential.starts_with(CredentialKind::Session.prefix()) {
-            let row = self.internal.query_opt(store::SESSION_FIND, &[key, &now]).await?;
-            let Some(row) = row else { return Ok(Found::Wrong) };
-            if !row.get::<_, bool>(2) {
-                return Ok(Found::Stale);
+            let rows = self.internal.query(store::SESSION_FIND, params).await?;
+            let id = |id| SessionId::from_uuid(id).to_string();
+            if let Some(identity) = identity(&rows, id) {
+                return Ok(Found::Good(identity));
             }
-            let operator = OperatorId::from_uuid(row.get(0));
-            return Ok(Found::Good(operator_identity(operator, Some(row.get(1)))));
+            let known = self.internal.query_opt(store::SESSION_KNOWN, &[key]).await?;
+            return Ok(known.map_or(Found::Wrong, |_| Found::Stale));
         }
         Ok(Found::Wrong)
     }
 }
 
-/// A role that no longer exists gives nothing.
-fn key_identity(id: Uuid, organization: Option<Uuid>, role_name: &str) -> Identity {
-    let place = organization.map_or(Place::Platform, Place::Organization);
-    let standing = Standing::of(role(role_name).map(|role| Grant::fixed(place, role.name)));
-    let actor = Actor::new(ActorKind::ServiceAccount, KeyId::from_uuid(id).to_string());
-    Identity { actor, standing: Arc::new(standing), home: organization, expires_at: None }
+/// Who shows the credential, and what they hold: the rows of `KEY_FIND` or `SESSION_FIND`, one per grant.
+fn identity(rows: &[db::Row], credential_id: impl Fn(Uuid) -> String) -> Option<Identity> {
+    let first = rows.first()?;
+    let person = PersonId::from_uuid(first.get(0));
+    let mut standing = Standing::of(rows.iter().filter_map(held));
+    standing.only = first.get::<_, Option<Vec<String>>>(5).map(Arc::from);
+    if let Some(place) = place(first.get(3), first.get(4)) {
+        standing = standing.within(place);
+    }
+    let mut actor = Actor::new(ActorKind::User, person.to_string());
+    actor.credential = Some(credential_id(first.get(1)));
+    let home = standing.home();
+    Some(Identity { actor, standing: Arc::new(standing), home, expires_at: first.get(2) })
 }
 
-/// `expires_at` is the end of a session; nothing for somebody who is just signing in.
-fn operator_identity(operator: OperatorId, expires_at: Option<Timestamp>) -> Identity {
-    let standing = Standing::of([Grant::fixed(Place::Platform, PLATFORM_OPERATOR)]);
-    let actor = Actor::new(ActorKind::User, operator.to_string());
-    Identity { actor, standing: Arc::new(standing), home: None, expires_at }
+/// A role that no longer exists gives nothing.
+fn held(row: &db::Row) -> Option<Grant> {
+    let role = role(row.get::<_, Option<&str>>(6)?)?;
+    Some(Grant::fixed(place(row.get(7), row.get(8)).unwrap_or(Place::Platform), role.name))
+}
+
+fn place(organization: Option<Uuid>, project: Option<Uuid>) -> Option<Place> {
+    let organization = organization?;
+    Some(match project {
+        Some(project) => Place::Project { organization, project },
+        None => Place::Organization(organization),
+    })
 }
 
 impl Authenticator for Credentials {
@@ -188,17 +209,13 @@ fn refuse_cross_site(head: &Parts) -> Result<()> {
 /// What signing in gives: the session's token goes into a cookie and nowhere else.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SignedIn {
-    pub operator_id: OperatorId,
+    pub person_id: PersonId,
     pub expires_at: Timestamp,
 }
 
 impl Iam {
-    /// Makes a one-time code for the first operator. Called by the machine's owner, never over HTTP.
-    pub(crate) async fn sign_in_link_create(
-        &self,
-        context: &Context,
-        operator: OperatorId,
-    ) -> Result<Secret> {
+    /// Makes a one-time code for somebody. Called by the machine's owner, never over HTTP.
+    pub(crate) async fn sign_in_link_create(&self, context: &Context, person: PersonId) -> Result<Secret> {
         let permit =
             authorize::<SignInLinkCreate>(&*self.decider, context, Resource::platform("sign_in_link"))?;
         let code = CredentialKind::SignInCode.make(&*self.entropy);
@@ -208,10 +225,10 @@ impl Iam {
             .change(context, permit, async |tx| {
                 let now = tx.now();
                 let expires = now.checked_add(seconds).unwrap_or(now);
-                tx.execute(store::SIGN_IN_LINK_INSERT, &[&code_hash, operator.as_uuid(), &now, &expires])
+                tx.execute(store::SIGN_IN_LINK_INSERT, &[&code_hash, person.as_uuid(), &now, &expires])
                     .await?;
-                let change = Change::new(SIGN_IN_LINK_ACTION, operator, 1)
-                    .event(&SignInLinkCreated { operator_id: operator });
+                let change = Change::new(SIGN_IN_LINK_ACTION, person, 1)
+                    .event(&SignInLinkCreated { person_id: person });
                 Ok(tx.record(change))
             })
             .await?;
@@ -224,10 +241,9 @@ impl Iam {
         let code_hash = hash(code);
         let internal = self.db.internal("iam.sign_in");
         let row = internal.query_opt(store::SIGN_IN_LINK_FIND, &[&code_hash]).await?.ok_or_else(invalid)?;
-        let operator = OperatorId::from_uuid(row.get(0));
-        let identity = operator_identity(operator, None);
+        let person = PersonId::from_uuid(row.get(0));
         let mut context = context.clone();
-        (context.actor, context.standing) = (identity.actor, identity.standing);
+        context.actor = Actor::new(ActorKind::User, person.to_string());
         let permit =
             authorize::<SessionCreate>(&*self.decider, &context, Resource::platform(SessionKind::NAME))?;
         let token = CredentialKind::Session.make(&*self.entropy);
@@ -241,15 +257,15 @@ impl Iam {
                 let session: SessionId = tx.make_id();
                 let expires_at = now.checked_add(seconds).unwrap_or(now);
                 let params: db::Params<'_> =
-                    &[session.as_uuid(), operator.as_uuid(), &token_hash, &now, &expires_at];
+                    &[session.as_uuid(), person.as_uuid(), &token_hash, &now, &expires_at];
                 tx.execute(store::SESSION_INSERT, params).await?;
                 let change = Change::new(SESSION_ACTION, session, 1)
-                    .event(&SessionCreated { session_id: session, operator_id: operator });
-                Ok(tx.record(change).with(SignedIn { operator_id: operator, expires_at }))
+                    .event(&SessionCreated { session_id: session, person_id: person });
+                Ok(tx.record(change).with(SignedIn { person_id: person, expires_at }))
             })
             .await?;
         if context.trail.was_replayed() {
-            let details = serde_json::json!({"operator_id": signed_in.operator_id});
+            let details = serde_json::json!({"person_id": signed_in.person_id});
             return Err(web::SECRET_ALREADY_DELIVERED
                 .error("the session's cookie was given once")
                 .with_details(details));

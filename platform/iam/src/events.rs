@@ -1,10 +1,10 @@
-//! What others can learn about organizations, projects and credentials. No names of people, no secrets.
+//! What others can learn about organizations, projects and credentials. No names or addresses of people, no secrets.
 
 use db::{Event, event};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::{KeyId, OperatorId, Organization, OrganizationId, Project, SessionId};
+use crate::model::{ApiKey, Grant, Invitation, Organization, PersonFacts, PersonId, Project, SessionId};
 
 event!(
     OrganizationCreated { organization: Organization },
@@ -30,29 +30,26 @@ event!(ProjectCreated { project: Project }, "gpuaas.iam.project.created", "A pro
 event!(ProjectRenamed { project: Project }, "gpuaas.iam.project.renamed", "A project was renamed");
 event!(ProjectArchived { project: Project }, "gpuaas.iam.project.archived", "A project was archived");
 
-#[derive(Serialize, JsonSchema)]
-pub struct KeyCreated {
-    pub key_id: KeyId,
-    pub org_id: Option<OrganizationId>,
-    pub role: String,
-}
-impl Event for KeyCreated {
-    const TYPE: &'static str = "gpuaas.iam.api_key.created";
-    const TITLE: &'static str = "An API key was made";
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct OperatorCreated {
-    pub operator_id: OperatorId,
-}
-impl Event for OperatorCreated {
-    const TYPE: &'static str = "gpuaas.iam.operator.created";
-    const TITLE: &'static str = "An operator of the platform was made";
-}
+event!(PersonCreated { person: PersonFacts }, "gpuaas.iam.person.created", "Somebody can sign in");
+event!(GrantCreated { grant: Grant }, "gpuaas.iam.grant.created", "Somebody was given a role");
+event!(GrantEnded { grant: Grant }, "gpuaas.iam.grant.ended", "Somebody no longer has a role");
+event!(InvitationCreated { invitation: Invitation }, "gpuaas.iam.invitation.created", "A role was offered");
+event!(
+    InvitationAccepted { invitation: Invitation },
+    "gpuaas.iam.invitation.accepted",
+    "An offered role was taken"
+);
+event!(
+    InvitationWithdrawn { invitation: Invitation },
+    "gpuaas.iam.invitation.withdrawn",
+    "An offered role is no longer to be had"
+);
+event!(KeyCreated { key: ApiKey }, "gpuaas.iam.api_key.created", "An API key was made");
+event!(KeyRevoked { key: ApiKey }, "gpuaas.iam.api_key.revoked", "An API key was revoked");
 
 #[derive(Serialize, JsonSchema)]
 pub struct SignInLinkCreated {
-    pub operator_id: OperatorId,
+    pub person_id: PersonId,
 }
 impl Event for SignInLinkCreated {
     const TYPE: &'static str = "gpuaas.iam.sign_in_link.created";
@@ -62,7 +59,7 @@ impl Event for SignInLinkCreated {
 #[derive(Serialize, JsonSchema)]
 pub struct SessionCreated {
     pub session_id: SessionId,
-    pub operator_id: OperatorId,
+    pub person_id: PersonId,
 }
 impl Event for SessionCreated {
     const TYPE: &'static str = "gpuaas.iam.session.created";

@@ -1,5 +1,8 @@
 //! Routes and wire types of the identity domain.
 
+mod access;
+mod people;
+
 use authz::Resource;
 use axum::http::{HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
@@ -19,12 +22,14 @@ use crate::projects::ProjectFilter;
 pub const TAGS: &[(&str, &str)] = &[
     ("organizations", "Tenants: who owns projects, people, keys and money."),
     ("projects", "Where an organization's work lives."),
+    ("people", "Who can sign in, who belongs where, and with which role."),
+    ("keys", "Credentials for programs."),
     ("sessions", "Signing in."),
 ];
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OrganizationPath {
+pub(super) struct OrganizationPath {
     /// The organization.
     org_id: OrganizationId,
 }
@@ -171,6 +176,8 @@ pub fn endpoints(iam: &Iam) -> Vec<Endpoint> {
     let mut all = organization_endpoints(iam);
     all.extend(project_endpoints(iam));
     all.extend(session_endpoints(iam));
+    all.extend(people::endpoints(iam));
+    all.extend(access::endpoints(iam));
     all
 }
 
@@ -365,10 +372,10 @@ fn session_endpoints(iam: &Iam) -> Vec<Endpoint> {
             .rate(RateClass::Guess)
             .errors([&SIGN_IN_LINK_INVALID, &web::SECRET_ALREADY_DELIVERED])
             .example(|| {
-                let operator = json!({"kind": "user", "id": "opr_01jcqz3k8vf4t9x2m7n5p6r8sd"});
+                let person = json!({"kind": "user", "id": "usr_01jcqz3k8vf4t9x2m7n5p6r8sd"});
                 (
                     json!({"code": "gpuaas_sic_…"}),
-                    json!({"actor": operator, "expires_at": "2026-11-15T20:00:00Z"}),
+                    json!({"actor": person, "expires_at": "2026-11-15T20:00:00Z"}),
                 )
             })
             .handler(on!(iam, |call: Call<Nothing, Nothing, SessionCreateBody>| Box::pin(session_create(
@@ -393,7 +400,7 @@ async fn session_create(
     call: Call<Nothing, Nothing, SessionCreateBody>,
 ) -> Result<Reply<Session>> {
     let (signed_in, token) = iam.sign_in(&call.context, &call.body.code).await?;
-    let actor = authz::Actor::new(authz::ActorKind::User, signed_in.operator_id.to_string());
+    let actor = authz::Actor::new(authz::ActorKind::User, signed_in.person_id.to_string());
     let session = Session { actor, expires_at: Some(signed_in.expires_at), org_id: None };
     let cookie = HeaderValue::try_from(iam.session_cookie(&token))
         .map_err(|error| types::Error::from(db::DbError::Unexpected(error.to_string())))?;

@@ -17,9 +17,13 @@ mod archive;
 mod bootstrap;
 mod credentials;
 mod events;
+mod grants;
 mod http;
+mod invitations;
+mod keys;
 mod model;
 mod organizations;
+mod people;
 mod policy;
 mod projects;
 mod roles;
@@ -100,9 +104,15 @@ fn events() -> Vec<EventInfo> {
         EventInfo::of::<events::ProjectCreated>(),
         EventInfo::of::<events::ProjectRenamed>(),
         EventInfo::of::<events::ProjectArchived>(),
+        EventInfo::of::<events::PersonCreated>(),
+        EventInfo::of::<events::GrantCreated>(),
+        EventInfo::of::<events::GrantEnded>(),
+        EventInfo::of::<events::InvitationCreated>(),
+        EventInfo::of::<events::InvitationAccepted>(),
+        EventInfo::of::<events::InvitationWithdrawn>(),
         EventInfo::of::<events::KeyCreated>(),
+        EventInfo::of::<events::KeyRevoked>(),
         EventInfo::of::<events::SessionCreated>(),
         EventInfo::of::<events::SignInLinkCreated>(),
-        EventInfo::of::<events::OperatorCreated>(),
     ]
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use authz::Place;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use types::{Error, ErrorCode, ErrorKind, Id, Kind, Name, Timestamp};
@@ -20,12 +21,26 @@ impl Kind for ProjectKind {
 }
 pub type ProjectId = Id<ProjectKind>;
 
-pub enum OperatorKind {}
-impl Kind for OperatorKind {
-    const PREFIX: &'static str = "opr";
-    const NAME: &'static str = "operator";
+pub enum PersonKind {}
+impl Kind for PersonKind {
+    const PREFIX: &'static str = "usr";
+    const NAME: &'static str = "person";
 }
-pub type OperatorId = Id<OperatorKind>;
+pub type PersonId = Id<PersonKind>;
+
+pub enum GrantKind {}
+impl Kind for GrantKind {
+    const PREFIX: &'static str = "grt";
+    const NAME: &'static str = "grant";
+}
+pub type GrantId = Id<GrantKind>;
+
+pub enum InvitationKind {}
+impl Kind for InvitationKind {
+    const PREFIX: &'static str = "inv";
+    const NAME: &'static str = "invitation";
+}
+pub type InvitationId = Id<InvitationKind>;
 
 pub enum KeyKind {}
 impl Kind for KeyKind {
@@ -59,6 +74,48 @@ pub static SIGN_IN_LINK_INVALID: ErrorCode = ErrorCode::new(
     "This sign-in link is used up, expired or wrong",
     "Make a new one on the server's machine: gpuaasd operator sign-in-link.",
 );
+pub static LAST_OWNER: ErrorCode = ErrorCode::new(
+    "last_owner",
+    ErrorKind::Conflict,
+    "Somebody has to remain",
+    "Give the role to somebody else first, then end this grant.",
+);
+pub static OWNER_EXISTS: ErrorCode = ErrorCode::new(
+    "owner_exists",
+    ErrorKind::Conflict,
+    "The organization has an owner already",
+    "Ask an owner to make the person an owner too.",
+);
+pub static ALREADY_HELD: ErrorCode = ErrorCode::new(
+    "already_held",
+    ErrorKind::Conflict,
+    "The person holds this role here already",
+    "Nothing needs to be done. To change when it ends, end the grant and make a new one.",
+);
+pub static ROLE_MISPLACED: ErrorCode = ErrorCode::new(
+    "role_misplaced",
+    ErrorKind::Invalid,
+    "This role cannot be held there",
+    "Roles that begin with 'project.' want a project_id; those that begin with 'organization.' must not have one.",
+);
+pub static INVITATION_INVALID: ErrorCode = ErrorCode::new(
+    "invitation_invalid",
+    ErrorKind::NotFound,
+    "This invitation is used up, expired, withdrawn or wrong",
+    "Ask whoever invited you for a new one.",
+);
+pub static KEY_INVALID: ErrorCode = ErrorCode::new(
+    "key_invalid",
+    ErrorKind::Invalid,
+    "Such a key makes no sense",
+    "Name the project's organization beside the project, actions that exist, and an end that lies ahead.",
+);
+pub static KEY_TOO_WIDE: ErrorCode = ErrorCode::new(
+    "key_too_wide",
+    ErrorKind::Forbidden,
+    "A key cannot make one that reaches further than itself",
+    "Sign in and make it there, or ask for no more than the key you use has.",
+);
 pub static CROSS_SITE_REQUEST: ErrorCode = ErrorCode::new(
     "cross_site_request",
     ErrorKind::Forbidden,
@@ -67,7 +124,19 @@ pub static CROSS_SITE_REQUEST: ErrorCode = ErrorCode::new(
 );
 
 pub fn errors() -> Vec<&'static ErrorCode> {
-    vec![&NAME_TAKEN, &ARCHIVED, &SIGN_IN_LINK_INVALID, &CROSS_SITE_REQUEST]
+    vec![
+        &NAME_TAKEN,
+        &ARCHIVED,
+        &SIGN_IN_LINK_INVALID,
+        &LAST_OWNER,
+        &OWNER_EXISTS,
+        &ALREADY_HELD,
+        &ROLE_MISPLACED,
+        &INVITATION_INVALID,
+        &KEY_INVALID,
+        &KEY_TOO_WIDE,
+        &CROSS_SITE_REQUEST,
+    ]
 }
 
 /// Free-form key/value pairs, for people and programs.
@@ -130,6 +199,128 @@ pub struct Project {
     pub generation: i64,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PersonState {
+    Active,
+    Archived,
+}
+
+/// Somebody who can sign in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Person {
+    pub id: PersonId,
+    pub name: Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    pub state: PersonState,
+    /// Since when it is in this state.
+    pub state_since: Timestamp,
+    /// Counts changes; also the ETag.
+    pub generation: i64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// What is written down about a person for ever: no name, no address, so that both can be erased.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PersonFacts {
+    pub id: PersonId,
+    pub state: PersonState,
+}
+
+impl From<&Person> for PersonFacts {
+    fn from(person: &Person) -> Self {
+        Self { id: person.id, state: person.state }
+    }
+}
+
+/// A role that somebody holds at a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Grant {
+    pub id: GrantId,
+    pub person_id: PersonId,
+    /// One of `platform.…`, `organization.…` and `project.…`.
+    pub role: String,
+    /// The organization it is held in; absent for roles on the platform.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub org_id: Option<OrganizationId>,
+    /// The project it is held in; absent for roles in the whole organization.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
+    /// Counts changes; also the ETag.
+    pub generation: i64,
+    pub created_at: Timestamp,
+    /// Who gave it.
+    pub created_by: String,
+    /// When it ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+}
+
+impl Grant {
+    pub fn place(&self) -> Place {
+        match (self.org_id, self.project_id) {
+            (None, _) => Place::Platform,
+            (Some(organization), None) => Place::Organization(*organization.as_uuid()),
+            (Some(organization), Some(project)) => {
+                Place::Project { organization: *organization.as_uuid(), project: *project.as_uuid() }
+            }
+        }
+    }
+}
+
+/// An offer of a role, for whoever has its code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Invitation {
+    pub id: InvitationId,
+    pub org_id: OrganizationId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
+    pub role: String,
+    /// Counts changes; also the ETag.
+    pub generation: i64,
+    pub created_at: Timestamp,
+    pub created_by: String,
+    pub expires_at: Timestamp,
+    /// When somebody accepted it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted_at: Option<Timestamp>,
+    /// Who accepted it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted_by: Option<PersonId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withdrawn_at: Option<Timestamp>,
+}
+
+/// An API key, without the key itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ApiKey {
+    pub id: KeyId,
+    pub name: Name,
+    /// Whose it is: it gives what they hold.
+    pub person_id: PersonId,
+    /// The only organization it reaches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub org_id: Option<OrganizationId>,
+    /// The only project it reaches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<ProjectId>,
+    /// The only actions it can be used for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actions: Option<Vec<String>>,
+    /// Counts changes; also the ETag.
+    pub generation: i64,
+    pub created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
 }
 
 /// What makes two names the same.

@@ -78,7 +78,8 @@ impl Iam {
     ) -> Result<Page<Organization>> {
         let resource = match home {
             Some(organization) => Resource::in_organization(OrganizationKind::NAME, organization, None),
-            None => Resource::platform(OrganizationKind::NAME),
+            None if context.is_of_platform() => Resource::platform(OrganizationKind::NAME),
+            None => Resource::platform("own_organization"),
         };
         let permit = authorize::<OrganizationList>(&*self.decider, context, resource)?;
         let state = filter.state.map(state_name);
@@ -86,11 +87,14 @@ impl Iam {
         let query =
             format!("organizations?state={}&name={}", state.unwrap_or(""), name.as_deref().unwrap_or(""));
         let after = page_start::<OrganizationKind>(filter.cursor.as_deref(), &query)?;
-        let rows = self
-            .db
-            .read(&permit)
-            .query(store::ORGANIZATION_LIST, &[&after, &state, &name, &(i64::from(filter.limit) + 1), &home])
-            .await?;
+        let (reader, limit, own) =
+            (self.db.read(&permit), i64::from(filter.limit) + 1, context.standing.organizations());
+        let rows = match home {
+            None if !context.is_of_platform() => {
+                reader.query(store::ORGANIZATION_LIST_OWN, &[&after, &state, &name, &limit, &own]).await?
+            }
+            _ => reader.query(store::ORGANIZATION_LIST, &[&after, &state, &name, &limit, &home]).await?,
+        };
         let items: Vec<Organization> = rows.iter().map(store::organization).collect::<Result<_>>()?;
         Ok(page(items, filter.limit, &query, |organization| organization.id.to_string()))
     }

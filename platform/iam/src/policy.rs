@@ -13,8 +13,22 @@ action!(ProjectRead, "iam.project.read", "Read a project");
 action!(ProjectList, "iam.project.list", "List an organization's projects");
 action!(ProjectRename, "iam.project.rename", "Rename a project");
 action!(ProjectArchive, "iam.project.archive", "Archive a project");
-action!(KeyCreate, "iam.api_key.create", "Make an API key");
-action!(OperatorCreate, "iam.operator.create", "Make an operator");
+action!(PersonCreate, "iam.person.create", "Make somebody who can sign in");
+action!(PersonRead, "iam.person.read", "Read about a person");
+action!(PersonList, "iam.person.list", "List people");
+action!(MemberList, "iam.member.list", "See who belongs to an organization");
+action!(GrantCreate, "iam.grant.create", "Give somebody a role");
+action!(GrantList, "iam.grant.list", "See who holds which role");
+action!(GrantEnd, "iam.grant.end", "End a role that somebody holds");
+action!(OwnerAppoint, "iam.owner.appoint", "Make the first owner of an organization");
+action!(OwnerChange, "iam.owner.change", "Make and unmake owners of an organization");
+action!(InvitationCreate, "iam.invitation.create", "Invite somebody");
+action!(InvitationList, "iam.invitation.list", "List invitations");
+action!(InvitationWithdraw, "iam.invitation.withdraw", "Withdraw an invitation");
+action!(InvitationAccept, "iam.invitation.accept", "Accept an invitation");
+action!(KeyCreate, "iam.api_key.create", "Make an API key of one's own");
+action!(KeyList, "iam.api_key.list", "List one's own API keys");
+action!(KeyRevoke, "iam.api_key.revoke", "Revoke one's own API key");
 action!(SignInLinkCreate, "iam.sign_in_link.create", "Make a one-time sign-in link");
 action!(SessionCreate, "iam.session.create", "Sign in");
 action!(SelfRead, "iam.self.read", "Read who one is");
@@ -42,8 +56,22 @@ fn actions() -> Vec<ActionInfo> {
         ActionInfo::of::<ProjectList>(),
         ActionInfo::of::<ProjectRename>(),
         ActionInfo::of::<ProjectArchive>(),
+        ActionInfo::of::<PersonCreate>(),
+        ActionInfo::of::<PersonRead>(),
+        ActionInfo::of::<PersonList>(),
+        ActionInfo::of::<MemberList>(),
+        ActionInfo::of::<GrantCreate>(),
+        ActionInfo::of::<GrantList>(),
+        ActionInfo::of::<GrantEnd>(),
+        ActionInfo::of::<OwnerAppoint>(),
+        ActionInfo::of::<OwnerChange>(),
+        ActionInfo::of::<InvitationCreate>(),
+        ActionInfo::of::<InvitationList>(),
+        ActionInfo::of::<InvitationWithdraw>(),
+        ActionInfo::of::<InvitationAccept>(),
         ActionInfo::of::<KeyCreate>(),
-        ActionInfo::of::<OperatorCreate>(),
+        ActionInfo::of::<KeyList>(),
+        ActionInfo::of::<KeyRevoke>(),
         ActionInfo::of::<SignInLinkCreate>(),
         ActionInfo::of::<SessionCreate>(),
         ActionInfo::of::<SelfRead>(),

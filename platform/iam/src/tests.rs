@@ -1,6 +1,8 @@
 //! The identity domain on a real database.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod people;
+
 use std::sync::Arc;
 
 use ::events::{Feed, Sequencer, run_projection};
@@ -86,10 +88,11 @@ async fn a_rebuilt_summary_is_the_same_to_the_byte() {
 async fn a_session_that_is_over_is_stale_and_one_that_never_was_is_wrong() {
     let test = TestDb::with(&[SPINE, MIGRATION_SET]).await;
     test.run(
-        "INSERT INTO iam.operator (id, name, created_at) VALUES (gen_random_uuid(), 'first', now());
-         INSERT INTO iam.session (id, operator_id, token_hash, created_at, expires_at, revoked_at)
+        "INSERT INTO iam.person (id, name, state, state_since, created_at, updated_at)
+         VALUES (gen_random_uuid(), 'first', 'active', now(), now(), now());
+         INSERT INTO iam.session (id, person_id, token_hash, created_at, expires_at, revoked_at)
          SELECT gen_random_uuid(), o.id, sha256(convert_to(s.token, 'UTF8')), now(), s.expires_at, s.revoked_at
-         FROM iam.operator o, (VALUES ('gpuaas_ses_open', now() + interval '1 day', NULL::timestamptz),
+         FROM iam.person o, (VALUES ('gpuaas_ses_open', now() + interval '1 day', NULL::timestamptz),
                                       ('gpuaas_ses_over', now() - interval '1 day', NULL),
                                       ('gpuaas_ses_revoked', now() + interval '1 day', now())) s (token, expires_at, revoked_at)",
     )

@@ -62,7 +62,8 @@ impl Policies {
         let version = hasher.finish() >> 1;
 
         let own = Self::sliced(schema.clone(), &policies, &actions, roles, version)?;
-        for action in own.actions_of(CUSTOM_ROLE_BOUND) {
+        let kept = kept_back(&policies);
+        for action in own.actions_of(CUSTOM_ROLE_BOUND).into_iter().filter(|action| !kept.contains(*action)) {
             policies.push(passed_on(action)?);
         }
         Self::sliced(schema, &policies, &actions, roles, version)
@@ -98,6 +99,17 @@ impl Policies {
             .map_err(|error| PolicyFault::Syntax(error.to_string()))?;
         Ok(Self::new(schema, slices, every, role_entities(roles)?, roles, workers(policies), version))
     }
+}
+
+/// Actions of policies marked `@custom("no")`: whoever could give roles could give themselves any.
+fn kept_back(policies: &[Policy]) -> BTreeSet<String> {
+    let marked = policies.iter().filter(|policy| policy.annotation("custom") == Some("no"));
+    let actions = marked.flat_map(|policy| match policy.action_constraint() {
+        ActionConstraint::Any => Vec::new(),
+        ActionConstraint::Eq(one) => vec![one],
+        ActionConstraint::In(several) => several,
+    });
+    actions.map(|action| action.id().unescaped().to_owned()).collect()
 }
 
 /// The permission that a tenant's own role may contain.

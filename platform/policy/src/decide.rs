@@ -119,11 +119,6 @@ impl Policies {
         all
     }
 
-    /// The name as the program knows it, if there is such an action.
-    pub fn action(&self, name: &str) -> Option<&'static str> {
-        self.slices.get(name).map(|slice| slice.action.name)
-    }
-
     pub(crate) fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -242,6 +237,10 @@ fn principal(asker: &Asker) -> Result<EntityUid, PolicyFault> {
 }
 
 impl Decider for Policies {
+    fn knows(&self, action: &str) -> bool {
+        self.slices.contains_key(action)
+    }
+
     fn decide(&self, question: &Question<'_>) -> Decision {
         if self.is_allowed(self.facts(question)) {
             Decision::Allow { policy_version: self.version }

@@ -12,7 +12,7 @@
 //! - Nothing is allowed by default, and a question that does not fit the schema is refused.
 //! - A decision depends on the roles that reach the resource, the kind of actor, the action and the type of the
 //!   resource, and on nothing else: so it can be remembered, and the whole matrix can be printed and reviewed.
-//! - A tenant's own role gives only actions that [`CUSTOM_ROLE_BOUND`] has.
+//! - A tenant's own role gives only actions that [`CUSTOM_ROLE_BOUND`] has and no policy keeps back (`@custom("no")`).
 //!
 //! Must never: own a table, read a clock, wait for anything.
 

@@ -16,6 +16,7 @@ fn row() -> EntryRow {
         actor_id: "opr_1".to_owned(),
         behalf_kind: None,
         behalf_id: None,
+        credential: None,
         action: "iam.organization.create".to_owned(),
         resource_kind: "organization".to_owned(),
         resource_id: "org_2".to_owned(),
@@ -43,7 +44,7 @@ fn the_bytes_of_an_entry_never_change() {
 
 #[test]
 fn every_column_is_part_of_the_bytes() {
-    let changes: [fn(&mut EntryRow); 18] = [
+    let changes: [fn(&mut EntryRow); 19] = [
         |row| row.xid = "732".to_owned(),
         |row| row.id = Uuid::from_u128(9),
         |row| row.at = "2026-11-15T21:07:39.500001Z".parse().unwrap(),
@@ -52,6 +53,7 @@ fn every_column_is_part_of_the_bytes() {
         |row| row.actor_kind = "agent".to_owned(),
         |row| row.actor_id = "x".to_owned(),
         |row| (row.behalf_kind, row.behalf_id) = (Some("user".to_owned()), Some("x".to_owned())),
+        |row| row.credential = Some("key_x".to_owned()),
         |row| (row.behalf_kind, row.behalf_id) = (Some("user".to_owned()), Some("y".to_owned())),
         |row| row.action = "x".to_owned(),
         |row| row.resource_kind = "x".to_owned(),

@@ -82,7 +82,7 @@ async fn an_inserted_entry_is_named() {
     let world = sealed(8).await;
     let sql = format!(
         "INSERT INTO spine.audit_entry SELECT xid, 'ffffffff-0000-0000-0000-000000000000', at, org_id, project_id,
-             actor_kind, 'forged', behalf_kind, behalf_id, action, resource_kind, resource_id, generation, before, after,
+             actor_kind, 'forged', behalf_kind, behalf_id, credential, action, resource_kind, resource_id, generation, before, after,
              correlation_id, causation_id, policy_version
          FROM spine.audit_entry WHERE id = {ENTRY}"
     );
