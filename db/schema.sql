@@ -107,9 +107,11 @@ GRANT SELECT, UPDATE ON audit.tree TO ${sealer};
 
 CREATE TABLE iam.api_key (
     id uuid NOT NULL,
+    person_id uuid NOT NULL,
     org_id uuid,
+    project_id uuid,
+    actions text[],
     name text NOT NULL,
-    role text NOT NULL,
     key_hash bytea NOT NULL,
     generation bigint NOT NULL DEFAULT 1,
     created_at timestamp with time zone NOT NULL,
@@ -117,20 +119,45 @@ CREATE TABLE iam.api_key (
     revoked_at timestamp with time zone,
     CONSTRAINT api_key_key_hash_key UNIQUE (key_hash),
     CONSTRAINT api_key_pkey PRIMARY KEY (id),
-    CONSTRAINT api_key_org_id_fkey FOREIGN KEY (org_id) REFERENCES iam.organization(id)
+    CONSTRAINT api_key_org_id_fkey FOREIGN KEY (org_id) REFERENCES iam.organization(id),
+    CONSTRAINT api_key_org_id_project_id_fkey FOREIGN KEY (org_id, project_id) REFERENCES iam.project(org_id, id),
+    CONSTRAINT api_key_person_id_fkey FOREIGN KEY (person_id) REFERENCES iam.person(id),
+    CONSTRAINT api_key_check CHECK (((project_id IS NULL) OR (org_id IS NOT NULL)))
 );
 ALTER TABLE iam.api_key ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE INDEX api_key_by_person ON iam.api_key USING btree (person_id, id);
 CREATE POLICY tenant ON iam.api_key FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 GRANT INSERT, SELECT, UPDATE ON iam.api_key TO ${app};
 
-CREATE TABLE iam.operator (
+CREATE TABLE iam.invitation (
     id uuid NOT NULL,
-    name text NOT NULL,
+    org_id uuid NOT NULL,
+    project_id uuid,
+    role text NOT NULL,
+    code_hash bytea NOT NULL,
     generation bigint NOT NULL DEFAULT 1,
     created_at timestamp with time zone NOT NULL,
-    CONSTRAINT operator_pkey PRIMARY KEY (id)
+    created_by text NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    accepted_at timestamp with time zone,
+    accepted_by uuid,
+    withdrawn_at timestamp with time zone,
+    CONSTRAINT invitation_code_hash_key UNIQUE (code_hash),
+    CONSTRAINT invitation_pkey PRIMARY KEY (id),
+    CONSTRAINT invitation_accepted_by_fkey FOREIGN KEY (accepted_by) REFERENCES iam.person(id),
+    CONSTRAINT invitation_org_id_fkey FOREIGN KEY (org_id) REFERENCES iam.organization(id),
+    CONSTRAINT invitation_org_id_project_id_fkey FOREIGN KEY (org_id, project_id) REFERENCES iam.project(org_id, id),
+    CONSTRAINT invitation_check CHECK ((split_part(role, '.'::text, 1) =
+CASE
+    WHEN (project_id IS NULL) THEN 'organization'::text
+    ELSE 'project'::text
+END)),
+    CONSTRAINT invitation_check1 CHECK (((accepted_at IS NULL) OR (withdrawn_at IS NULL)))
 );
-GRANT INSERT, SELECT, UPDATE ON iam.operator TO ${app};
+ALTER TABLE iam.invitation ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE INDEX invitation_by_org ON iam.invitation USING btree (org_id, id);
+CREATE POLICY tenant ON iam.invitation FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
+GRANT INSERT, SELECT, UPDATE ON iam.invitation TO ${app};
 
 CREATE TABLE iam.organization (
     id uuid NOT NULL,
@@ -163,6 +190,25 @@ CREATE POLICY tenant ON iam.organization_summary FOR ALL TO ${app}, ${reader} US
 GRANT DELETE, INSERT, SELECT, UPDATE ON iam.organization_summary TO ${app};
 GRANT SELECT ON iam.organization_summary TO ${reader};
 
+CREATE TABLE iam.person (
+    id uuid NOT NULL,
+    name text NOT NULL,
+    email text,
+    state text NOT NULL,
+    state_since timestamp with time zone NOT NULL,
+    generation bigint NOT NULL DEFAULT 1,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT person_pkey PRIMARY KEY (id),
+    CONSTRAINT person_state_check CHECK ((state = ANY (ARRAY['active'::text, 'archived'::text])))
+);
+ALTER TABLE iam.person ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY members ON iam.person FOR SELECT TO ${app} USING ((EXISTS ( SELECT
+   FROM iam.role_grant g
+  WHERE ((g.person_id = person.id) AND (g.org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif"))))));
+CREATE POLICY platform ON iam.person FOR ALL TO ${app} USING (( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text)));
+GRANT INSERT, SELECT, UPDATE ON iam.person TO ${app};
+
 CREATE TABLE iam.project (
     id uuid NOT NULL,
     org_id uuid NOT NULL,
@@ -179,15 +225,43 @@ CREATE TABLE iam.project (
     CONSTRAINT project_state_check CHECK ((state = ANY (ARRAY['active'::text, 'archived'::text])))
 );
 ALTER TABLE iam.project ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE INDEX project_by_org ON iam.project USING btree (org_id, id);
 CREATE POLICY tenant ON iam.project FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 CREATE UNIQUE INDEX project_name_once ON iam.project USING btree (org_id, name_key) WHERE (state <> 'archived'::text);
 GRANT INSERT, SELECT, UPDATE ON iam.project TO ${app};
 GRANT SELECT ON iam.project TO ${reader};
 
+CREATE TABLE iam.role_grant (
+    id uuid NOT NULL,
+    org_id uuid,
+    project_id uuid,
+    person_id uuid NOT NULL,
+    role text NOT NULL,
+    generation bigint NOT NULL DEFAULT 1,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL,
+    expires_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    CONSTRAINT role_grant_pkey PRIMARY KEY (id),
+    CONSTRAINT role_grant_org_id_fkey FOREIGN KEY (org_id) REFERENCES iam.organization(id),
+    CONSTRAINT role_grant_org_id_project_id_fkey FOREIGN KEY (org_id, project_id) REFERENCES iam.project(org_id, id),
+    CONSTRAINT role_grant_person_id_fkey FOREIGN KEY (person_id) REFERENCES iam.person(id),
+    CONSTRAINT role_grant_check CHECK (((project_id IS NULL) OR (org_id IS NOT NULL))),
+    CONSTRAINT role_grant_check1 CHECK ((split_part(role, '.'::text, 1) =
+CASE
+    WHEN (org_id IS NULL) THEN 'platform'::text
+    WHEN (project_id IS NULL) THEN 'organization'::text
+    ELSE 'project'::text
+END))
+);
+ALTER TABLE iam.role_grant ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE INDEX role_grant_by_org ON iam.role_grant USING btree (org_id, id);
+CREATE POLICY tenant ON iam.role_grant FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
+CREATE UNIQUE INDEX role_grant_once ON iam.role_grant USING btree (person_id, org_id, project_id, role) NULLS NOT DISTINCT WHERE (ended_at IS NULL);
+GRANT INSERT, SELECT, UPDATE ON iam.role_grant TO ${app};
+
 CREATE TABLE iam.session (
     id uuid NOT NULL,
-    operator_id uuid NOT NULL,
+    person_id uuid NOT NULL,
     token_hash bytea NOT NULL,
     generation bigint NOT NULL DEFAULT 1,
     created_at timestamp with time zone NOT NULL,
@@ -195,18 +269,18 @@ CREATE TABLE iam.session (
     revoked_at timestamp with time zone,
     CONSTRAINT session_token_hash_key UNIQUE (token_hash),
     CONSTRAINT session_pkey PRIMARY KEY (id),
-    CONSTRAINT session_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES iam.operator(id)
+    CONSTRAINT session_person_id_fkey FOREIGN KEY (person_id) REFERENCES iam.person(id)
 );
 GRANT INSERT, SELECT, UPDATE ON iam.session TO ${app};
 
 CREATE TABLE iam.sign_in_link (
     code_hash bytea NOT NULL,
-    operator_id uuid NOT NULL,
+    person_id uuid NOT NULL,
     created_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     used_at timestamp with time zone,
     CONSTRAINT sign_in_link_pkey PRIMARY KEY (code_hash),
-    CONSTRAINT sign_in_link_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES iam.operator(id)
+    CONSTRAINT sign_in_link_person_id_fkey FOREIGN KEY (person_id) REFERENCES iam.person(id)
 );
 GRANT INSERT, SELECT, UPDATE ON iam.sign_in_link TO ${app};
 
@@ -293,6 +367,7 @@ CREATE TABLE spine.audit_entry (
     actor_id text NOT NULL,
     behalf_kind text,
     behalf_id text,
+    credential text,
     action text NOT NULL,
     resource_kind text NOT NULL,
     resource_id text NOT NULL,
@@ -311,7 +386,7 @@ CREATE POLICY sealer ON spine.audit_entry FOR SELECT TO ${sealer} USING (true);
 CREATE POLICY tenant ON spine.audit_entry FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON spine.audit_entry FOR EACH ROW EXECUTE FUNCTION spine.refuse_rewrite();
 CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON spine.audit_entry FOR EACH STATEMENT EXECUTE FUNCTION spine.refuse_rewrite();
-GRANT INSERT (id, at, org_id, project_id, actor_kind, actor_id, behalf_kind, behalf_id, action, resource_kind, resource_id, generation, before, after, correlation_id, causation_id, policy_version), SELECT ON spine.audit_entry TO ${app};
+GRANT INSERT (id, at, org_id, project_id, actor_kind, actor_id, behalf_kind, behalf_id, credential, action, resource_kind, resource_id, generation, before, after, correlation_id, causation_id, policy_version), SELECT ON spine.audit_entry TO ${app};
 GRANT SELECT ON spine.audit_entry TO ${reader};
 GRANT SELECT ON spine.audit_entry TO ${sealer};
 

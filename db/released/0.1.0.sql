@@ -272,6 +272,7 @@ CREATE TABLE spine.audit_entry (
     actor_id text NOT NULL COLLATE pg_catalog."C",
     behalf_kind text COLLATE pg_catalog."C",
     behalf_id text COLLATE pg_catalog."C",
+    credential text COLLATE pg_catalog."C",
     action text NOT NULL COLLATE pg_catalog."C",
     resource_kind text NOT NULL COLLATE pg_catalog."C",
     resource_id text NOT NULL COLLATE pg_catalog."C",
@@ -400,14 +401,17 @@ ALTER TABLE audit.tree OWNER TO ${owner};
 
 CREATE TABLE iam.api_key (
     id uuid NOT NULL,
+    person_id uuid NOT NULL,
     org_id uuid,
+    project_id uuid,
+    actions text[],
     name text NOT NULL,
-    role text NOT NULL COLLATE pg_catalog."C",
     key_hash bytea NOT NULL,
     generation bigint DEFAULT 1 NOT NULL,
     created_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone,
-    revoked_at timestamp with time zone
+    revoked_at timestamp with time zone,
+    CONSTRAINT api_key_check CHECK (((project_id IS NULL) OR (org_id IS NOT NULL)))
 );
 
 ALTER TABLE ONLY iam.api_key FORCE ROW LEVEL SECURITY;
@@ -416,18 +420,34 @@ ALTER TABLE ONLY iam.api_key FORCE ROW LEVEL SECURITY;
 ALTER TABLE iam.api_key OWNER TO ${owner};
 
 --
--- Name: operator; Type: TABLE; Schema: iam; Owner: ${owner}
+-- Name: invitation; Type: TABLE; Schema: iam; Owner: ${owner}
 --
 
-CREATE TABLE iam.operator (
+CREATE TABLE iam.invitation (
     id uuid NOT NULL,
-    name text NOT NULL,
+    org_id uuid NOT NULL,
+    project_id uuid,
+    role text NOT NULL COLLATE pg_catalog."C",
+    code_hash bytea NOT NULL,
     generation bigint DEFAULT 1 NOT NULL,
-    created_at timestamp with time zone NOT NULL
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    accepted_at timestamp with time zone,
+    accepted_by uuid,
+    withdrawn_at timestamp with time zone,
+    CONSTRAINT invitation_check CHECK ((split_part(role, '.'::text, 1) =
+CASE
+    WHEN (project_id IS NULL) THEN 'organization'::text
+    ELSE 'project'::text
+END)),
+    CONSTRAINT invitation_check1 CHECK (((accepted_at IS NULL) OR (withdrawn_at IS NULL)))
 );
 
+ALTER TABLE ONLY iam.invitation FORCE ROW LEVEL SECURITY;
 
-ALTER TABLE iam.operator OWNER TO ${owner};
+
+ALTER TABLE iam.invitation OWNER TO ${owner};
 
 --
 -- Name: organization; Type: TABLE; Schema: iam; Owner: ${owner}
@@ -468,6 +488,27 @@ ALTER TABLE ONLY iam.organization_summary FORCE ROW LEVEL SECURITY;
 ALTER TABLE iam.organization_summary OWNER TO ${owner};
 
 --
+-- Name: person; Type: TABLE; Schema: iam; Owner: ${owner}
+--
+
+CREATE TABLE iam.person (
+    id uuid NOT NULL,
+    name text NOT NULL,
+    email text,
+    state text NOT NULL COLLATE pg_catalog."C",
+    state_since timestamp with time zone NOT NULL,
+    generation bigint DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT person_state_check CHECK ((state = ANY (ARRAY['active'::text, 'archived'::text])))
+);
+
+ALTER TABLE ONLY iam.person FORCE ROW LEVEL SECURITY;
+
+
+ALTER TABLE iam.person OWNER TO ${owner};
+
+--
 -- Name: project; Type: TABLE; Schema: iam; Owner: ${owner}
 --
 
@@ -491,12 +532,41 @@ ALTER TABLE ONLY iam.project FORCE ROW LEVEL SECURITY;
 ALTER TABLE iam.project OWNER TO ${owner};
 
 --
+-- Name: role_grant; Type: TABLE; Schema: iam; Owner: ${owner}
+--
+
+CREATE TABLE iam.role_grant (
+    id uuid NOT NULL,
+    org_id uuid,
+    project_id uuid,
+    person_id uuid NOT NULL,
+    role text NOT NULL COLLATE pg_catalog."C",
+    generation bigint DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL,
+    expires_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    CONSTRAINT role_grant_check CHECK (((project_id IS NULL) OR (org_id IS NOT NULL))),
+    CONSTRAINT role_grant_check1 CHECK ((split_part(role, '.'::text, 1) =
+CASE
+    WHEN (org_id IS NULL) THEN 'platform'::text
+    WHEN (project_id IS NULL) THEN 'organization'::text
+    ELSE 'project'::text
+END))
+);
+
+ALTER TABLE ONLY iam.role_grant FORCE ROW LEVEL SECURITY;
+
+
+ALTER TABLE iam.role_grant OWNER TO ${owner};
+
+--
 -- Name: session; Type: TABLE; Schema: iam; Owner: ${owner}
 --
 
 CREATE TABLE iam.session (
     id uuid NOT NULL,
-    operator_id uuid NOT NULL,
+    person_id uuid NOT NULL,
     token_hash bytea NOT NULL,
     generation bigint DEFAULT 1 NOT NULL,
     created_at timestamp with time zone NOT NULL,
@@ -513,7 +583,7 @@ ALTER TABLE iam.session OWNER TO ${owner};
 
 CREATE TABLE iam.sign_in_link (
     code_hash bytea NOT NULL,
-    operator_id uuid NOT NULL,
+    person_id uuid NOT NULL,
     created_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     used_at timestamp with time zone
@@ -628,6 +698,7 @@ CREATE TABLE spine.audit_entry_default (
     actor_id text NOT NULL COLLATE pg_catalog."C",
     behalf_kind text COLLATE pg_catalog."C",
     behalf_id text COLLATE pg_catalog."C",
+    credential text COLLATE pg_catalog."C",
     action text NOT NULL COLLATE pg_catalog."C",
     resource_kind text NOT NULL COLLATE pg_catalog."C",
     resource_id text NOT NULL COLLATE pg_catalog."C",
@@ -920,7 +991,7 @@ ALTER TABLE ONLY spine.outbox ATTACH PARTITION spine.outbox_default DEFAULT;
 -- Data for Name: era; Type: TABLE DATA; Schema: audit; Owner: ${owner}
 --
 
-INSERT INTO audit.era VALUES (1, 0, 7708596656367580688);
+INSERT INTO audit.era VALUES (1, 0, 7708613477265712219);
 
 
 --
@@ -961,7 +1032,7 @@ INSERT INTO audit.tree VALUES (true, 0, '\x0000000000000000', '0', '00000000-000
 
 
 --
--- Data for Name: operator; Type: TABLE DATA; Schema: iam; Owner: ${owner}
+-- Data for Name: invitation; Type: TABLE DATA; Schema: iam; Owner: ${owner}
 --
 
 
@@ -979,7 +1050,19 @@ INSERT INTO audit.tree VALUES (true, 0, '\x0000000000000000', '0', '00000000-000
 
 
 --
+-- Data for Name: person; Type: TABLE DATA; Schema: iam; Owner: ${owner}
+--
+
+
+
+--
 -- Data for Name: project; Type: TABLE DATA; Schema: iam; Owner: ${owner}
+--
+
+
+
+--
+-- Data for Name: role_grant; Type: TABLE DATA; Schema: iam; Owner: ${owner}
 --
 
 
@@ -1000,10 +1083,10 @@ INSERT INTO audit.tree VALUES (true, 0, '\x0000000000000000', '0', '00000000-000
 -- Data for Name: gpuaas_migration; Type: TABLE DATA; Schema: public; Owner: ${owner}
 --
 
-INSERT INTO public.gpuaas_migration VALUES ('spine', 1, 'spine', '\x9224b1e4cb39cb51d9032481fd084e0c59e3a65249791b862fdb02ac6cb13c79', true, '2026-11-16 02:52:02.046151+00');
-INSERT INTO public.gpuaas_migration VALUES ('iam', 1, 'iam', '\x8a36da8da6fbb6e0f708126574224d75312bab5db88bf96e3211f2f724208663', true, '2026-11-16 02:52:02.084728+00');
-INSERT INTO public.gpuaas_migration VALUES ('audit', 1, 'audit', '\x486e05bb9ac97b6dd6ace828a8dfaa5b20eca284a90c44676908b93ecf79464e', true, '2026-11-16 02:52:02.097235+00');
-INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x2cbfd9a18a7c9f95fe095e769d2eae31efae557fba9753e786e5374dbb4cc06d', true, '2026-11-16 02:52:02.113723+00');
+INSERT INTO public.gpuaas_migration VALUES ('spine', 1, 'spine', '\x1cdc3fc4304948c69e5b571a4baedd9667aef550ab2c92ddae63ae2a771ede22', true, '2026-11-16 03:57:18.8643+00');
+INSERT INTO public.gpuaas_migration VALUES ('iam', 1, 'iam', '\xfa6e73063d6a736c782ec9f0c1bf24bdc0825bc30326477b5447f7f66542941d', true, '2026-11-16 03:57:18.931813+00');
+INSERT INTO public.gpuaas_migration VALUES ('audit', 1, 'audit', '\x486e05bb9ac97b6dd6ace828a8dfaa5b20eca284a90c44676908b93ecf79464e', true, '2026-11-16 03:57:18.983393+00');
+INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x2cbfd9a18a7c9f95fe095e769d2eae31efae557fba9753e786e5374dbb4cc06d', true, '2026-11-16 03:57:19.000991+00');
 
 
 --
@@ -1070,7 +1153,7 @@ INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x2cbfd9a1
 -- Data for Name: sequencer; Type: TABLE DATA; Schema: spine; Owner: ${owner}
 --
 
-INSERT INTO spine.sequencer VALUES (true, 1, 0, '-infinity', '0', '00000000-0000-0000-0000-000000000000', 7708596656367580688);
+INSERT INTO spine.sequencer VALUES (true, 1, 0, '-infinity', '0', '00000000-0000-0000-0000-000000000000', 7708613477265712219);
 
 
 --
@@ -1168,11 +1251,19 @@ ALTER TABLE ONLY iam.api_key
 
 
 --
--- Name: operator operator_pkey; Type: CONSTRAINT; Schema: iam; Owner: ${owner}
+-- Name: invitation invitation_code_hash_key; Type: CONSTRAINT; Schema: iam; Owner: ${owner}
 --
 
-ALTER TABLE ONLY iam.operator
-    ADD CONSTRAINT operator_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY iam.invitation
+    ADD CONSTRAINT invitation_code_hash_key UNIQUE (code_hash);
+
+
+--
+-- Name: invitation invitation_pkey; Type: CONSTRAINT; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE ONLY iam.invitation
+    ADD CONSTRAINT invitation_pkey PRIMARY KEY (id);
 
 
 --
@@ -1192,11 +1283,27 @@ ALTER TABLE ONLY iam.organization_summary
 
 
 --
+-- Name: person person_pkey; Type: CONSTRAINT; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE ONLY iam.person
+    ADD CONSTRAINT person_pkey PRIMARY KEY (id);
+
+
+--
 -- Name: project project_pkey; Type: CONSTRAINT; Schema: iam; Owner: ${owner}
 --
 
 ALTER TABLE ONLY iam.project
     ADD CONSTRAINT project_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: role_grant role_grant_pkey; Type: CONSTRAINT; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE ONLY iam.role_grant
+    ADD CONSTRAINT role_grant_pkey PRIMARY KEY (id);
 
 
 --
@@ -1367,6 +1474,20 @@ CREATE UNIQUE INDEX leaf_entry_once ON audit.leaf USING btree (entry_id);
 
 
 --
+-- Name: api_key_by_person; Type: INDEX; Schema: iam; Owner: ${owner}
+--
+
+CREATE INDEX api_key_by_person ON iam.api_key USING btree (person_id, id);
+
+
+--
+-- Name: invitation_by_org; Type: INDEX; Schema: iam; Owner: ${owner}
+--
+
+CREATE INDEX invitation_by_org ON iam.invitation USING btree (org_id, id);
+
+
+--
 -- Name: organization_name_once; Type: INDEX; Schema: iam; Owner: ${owner}
 --
 
@@ -1377,7 +1498,7 @@ CREATE UNIQUE INDEX organization_name_once ON iam.organization USING btree (name
 -- Name: project_by_org; Type: INDEX; Schema: iam; Owner: ${owner}
 --
 
-CREATE INDEX project_by_org ON iam.project USING btree (org_id, id);
+CREATE UNIQUE INDEX project_by_org ON iam.project USING btree (org_id, id);
 
 
 --
@@ -1385,6 +1506,20 @@ CREATE INDEX project_by_org ON iam.project USING btree (org_id, id);
 --
 
 CREATE UNIQUE INDEX project_name_once ON iam.project USING btree (org_id, name_key) WHERE (state <> 'archived'::text);
+
+
+--
+-- Name: role_grant_by_org; Type: INDEX; Schema: iam; Owner: ${owner}
+--
+
+CREATE INDEX role_grant_by_org ON iam.role_grant USING btree (org_id, id);
+
+
+--
+-- Name: role_grant_once; Type: INDEX; Schema: iam; Owner: ${owner}
+--
+
+CREATE UNIQUE INDEX role_grant_once ON iam.role_grant USING btree (person_id, org_id, project_id, role) NULLS NOT DISTINCT WHERE (ended_at IS NULL);
 
 
 --
@@ -1627,6 +1762,46 @@ ALTER TABLE ONLY iam.api_key
 
 
 --
+-- Name: api_key api_key_org_id_project_id_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE ONLY iam.api_key
+    ADD CONSTRAINT api_key_org_id_project_id_fkey FOREIGN KEY (org_id, project_id) REFERENCES iam.project(org_id, id);
+
+
+--
+-- Name: api_key api_key_person_id_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE ONLY iam.api_key
+    ADD CONSTRAINT api_key_person_id_fkey FOREIGN KEY (person_id) REFERENCES iam.person(id);
+
+
+--
+-- Name: invitation invitation_accepted_by_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE ONLY iam.invitation
+    ADD CONSTRAINT invitation_accepted_by_fkey FOREIGN KEY (accepted_by) REFERENCES iam.person(id);
+
+
+--
+-- Name: invitation invitation_org_id_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE ONLY iam.invitation
+    ADD CONSTRAINT invitation_org_id_fkey FOREIGN KEY (org_id) REFERENCES iam.organization(id);
+
+
+--
+-- Name: invitation invitation_org_id_project_id_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE ONLY iam.invitation
+    ADD CONSTRAINT invitation_org_id_project_id_fkey FOREIGN KEY (org_id, project_id) REFERENCES iam.project(org_id, id);
+
+
+--
 -- Name: project project_org_id_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
 --
 
@@ -1635,19 +1810,43 @@ ALTER TABLE ONLY iam.project
 
 
 --
--- Name: session session_operator_id_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
+-- Name: role_grant role_grant_org_id_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE ONLY iam.role_grant
+    ADD CONSTRAINT role_grant_org_id_fkey FOREIGN KEY (org_id) REFERENCES iam.organization(id);
+
+
+--
+-- Name: role_grant role_grant_org_id_project_id_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE ONLY iam.role_grant
+    ADD CONSTRAINT role_grant_org_id_project_id_fkey FOREIGN KEY (org_id, project_id) REFERENCES iam.project(org_id, id);
+
+
+--
+-- Name: role_grant role_grant_person_id_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE ONLY iam.role_grant
+    ADD CONSTRAINT role_grant_person_id_fkey FOREIGN KEY (person_id) REFERENCES iam.person(id);
+
+
+--
+-- Name: session session_person_id_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
 --
 
 ALTER TABLE ONLY iam.session
-    ADD CONSTRAINT session_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES iam.operator(id);
+    ADD CONSTRAINT session_person_id_fkey FOREIGN KEY (person_id) REFERENCES iam.person(id);
 
 
 --
--- Name: sign_in_link sign_in_link_operator_id_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
+-- Name: sign_in_link sign_in_link_person_id_fkey; Type: FK CONSTRAINT; Schema: iam; Owner: ${owner}
 --
 
 ALTER TABLE ONLY iam.sign_in_link
-    ADD CONSTRAINT sign_in_link_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES iam.operator(id);
+    ADD CONSTRAINT sign_in_link_person_id_fkey FOREIGN KEY (person_id) REFERENCES iam.person(id);
 
 
 --
@@ -1689,6 +1888,21 @@ ALTER TABLE ONLY secrets.secret_version
 ALTER TABLE iam.api_key ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: invitation; Type: ROW SECURITY; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE iam.invitation ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: person members; Type: POLICY; Schema: iam; Owner: ${owner}
+--
+
+CREATE POLICY members ON iam.person FOR SELECT TO ${app} USING ((EXISTS ( SELECT
+   FROM iam.role_grant g
+  WHERE ((g.person_id = person.id) AND (g.org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif"))))));
+
+
+--
 -- Name: organization; Type: ROW SECURITY; Schema: iam; Owner: ${owner}
 --
 
@@ -1701,16 +1915,42 @@ ALTER TABLE iam.organization ENABLE ROW LEVEL SECURITY;
 ALTER TABLE iam.organization_summary ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: person; Type: ROW SECURITY; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE iam.person ENABLE ROW LEVEL SECURITY;
+
+--
+-- Name: person platform; Type: POLICY; Schema: iam; Owner: ${owner}
+--
+
+CREATE POLICY platform ON iam.person TO ${app} USING (( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text)));
+
+
+--
 -- Name: project; Type: ROW SECURITY; Schema: iam; Owner: ${owner}
 --
 
 ALTER TABLE iam.project ENABLE ROW LEVEL SECURITY;
 
 --
+-- Name: role_grant; Type: ROW SECURITY; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE iam.role_grant ENABLE ROW LEVEL SECURITY;
+
+--
 -- Name: api_key tenant; Type: POLICY; Schema: iam; Owner: ${owner}
 --
 
 CREATE POLICY tenant ON iam.api_key TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
+
+
+--
+-- Name: invitation tenant; Type: POLICY; Schema: iam; Owner: ${owner}
+--
+
+CREATE POLICY tenant ON iam.invitation TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 
 
 --
@@ -1732,6 +1972,13 @@ CREATE POLICY tenant ON iam.organization_summary TO ${app}, ${reader} USING (((o
 --
 
 CREATE POLICY tenant ON iam.project TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
+
+
+--
+-- Name: role_grant tenant; Type: POLICY; Schema: iam; Owner: ${owner}
+--
+
+CREATE POLICY tenant ON iam.role_grant TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 
 
 --
@@ -1994,6 +2241,13 @@ GRANT INSERT(behalf_id) ON TABLE spine.audit_entry TO ${app};
 
 
 --
+-- Name: COLUMN audit_entry.credential; Type: ACL; Schema: spine; Owner: ${owner}
+--
+
+GRANT INSERT(credential) ON TABLE spine.audit_entry TO ${app};
+
+
+--
 -- Name: COLUMN audit_entry.action; Type: ACL; Schema: spine; Owner: ${owner}
 --
 
@@ -2125,10 +2379,10 @@ GRANT SELECT,INSERT,UPDATE ON TABLE iam.api_key TO ${app};
 
 
 --
--- Name: TABLE operator; Type: ACL; Schema: iam; Owner: ${owner}
+-- Name: TABLE invitation; Type: ACL; Schema: iam; Owner: ${owner}
 --
 
-GRANT SELECT,INSERT,UPDATE ON TABLE iam.operator TO ${app};
+GRANT SELECT,INSERT,UPDATE ON TABLE iam.invitation TO ${app};
 
 
 --
@@ -2148,11 +2402,25 @@ GRANT SELECT ON TABLE iam.organization_summary TO ${reader};
 
 
 --
+-- Name: TABLE person; Type: ACL; Schema: iam; Owner: ${owner}
+--
+
+GRANT SELECT,INSERT,UPDATE ON TABLE iam.person TO ${app};
+
+
+--
 -- Name: TABLE project; Type: ACL; Schema: iam; Owner: ${owner}
 --
 
 GRANT SELECT,INSERT,UPDATE ON TABLE iam.project TO ${app};
 GRANT SELECT ON TABLE iam.project TO ${reader};
+
+
+--
+-- Name: TABLE role_grant; Type: ACL; Schema: iam; Owner: ${owner}
+--
+
+GRANT SELECT,INSERT,UPDATE ON TABLE iam.role_grant TO ${app};
 
 
 --

@@ -1,3 +1,6 @@
+//! The decider on a toy domain with two tenants.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::sync::{Arc, LazyLock};
 
 use authz::{

@@ -93,9 +93,9 @@ async fn a_tenants_stream_has_only_its_own_events() {
 
 /// Keys of the demo organization with these texts, valid until told otherwise.
 async fn keys<const N: usize>(texts: [&str; N]) -> [HttpClient; N] {
-    let insert = "INSERT INTO iam.api_key (id, org_id, name, role, key_hash, created_at)
-                  SELECT gen_random_uuid(), org_id, 'test', role, sha256($1::text::bytea), now()
-                  FROM iam.api_key WHERE org_id IS NOT NULL LIMIT 1";
+    let insert = "INSERT INTO iam.api_key (id, org_id, name, person_id, key_hash, created_at)
+                  SELECT gen_random_uuid(), org_id, 'test', person_id, sha256($1::text::bytea), now()
+                  FROM iam.api_key WHERE org_id IS NOT NULL ORDER BY id LIMIT 1";
     for text in texts {
         assert_eq!(database().await.execute(insert, &[&text]).await.unwrap(), 1);
     }

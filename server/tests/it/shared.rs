@@ -45,6 +45,24 @@ pub async fn organization(operator: &HttpClient, name: &str) -> Value {
     operator.post("/api/v1/orgs", &json!({"name": unique(name)})).await.expect(201).json()
 }
 
+/// A key of an organization's owner, which reaches nothing else. The operator, who made the organization, becomes that.
+pub async fn owner(organization: &Value) -> HttpClient {
+    let operator = gpuaasd().operator();
+    let me = operator.get("/api/v1/session").await.expect(200).json();
+    let body = json!({"person_id": me["actor"]["id"]});
+    let appointed = operator.post(&format!("/api/v1/orgs/{}/owners", id(organization)), &body).await;
+    assert!([201, 409].contains(&appointed.status.as_u16()), "{:?}", appointed.json());
+    let body = json!({"name": unique("owner"), "org_id": id(organization)});
+    let mut secret = String::new();
+    testkit::eventually("the operator is known as owner", async || {
+        let made = operator.post("/api/v1/keys", &body).await;
+        secret = made.json()["secret"].as_str().unwrap_or_default().to_owned();
+        made.status == 201
+    })
+    .await;
+    gpuaasd().anonymous().with_token(&secret)
+}
+
 /// The id in a reply.
 pub fn id(value: &Value) -> &str {
     value["id"].as_str().unwrap()
