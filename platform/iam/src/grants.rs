@@ -125,7 +125,11 @@ impl Iam {
         let found = found.map(|row| store::grant(&row)).filter(|grant| grant.org_id == org_id);
         let project_id = found.as_ref().and_then(|grant| grant.project_id);
         let resource = self.place_resource(org_id, project_id, Some(*id.as_uuid())).await?;
-        let own = found.as_ref().is_some_and(|grant| grant.person_id.to_string() == context.actor.subject.id);
+        // As far as the credential reaches: a key for one organization cannot give up what is held elsewhere.
+        let own = found.as_ref().is_some_and(|grant| {
+            let within_reach = context.standing.grants.iter().any(|held| held.place == grant.place());
+            grant.person_id.to_string() == context.actor.subject.id && within_reach
+        });
         let resource = if own { Resource { kind: "own_grant", ..resource } } else { resource };
         let permit = authorize::<GrantEnd>(&*self.decider, context, resource)?;
         let grant = found.ok_or_else(|| not_found(GrantKind::NAME))?;

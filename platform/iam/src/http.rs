@@ -22,8 +22,13 @@ use crate::projects::ProjectFilter;
 pub const TAGS: &[(&str, &str)] = &[
     ("organizations", "Tenants: who owns projects, people, keys and money."),
     ("projects", "Where an organization's work lives."),
-    ("people", "Who can sign in, who belongs where, and with which role."),
-    ("keys", "Credentials for programs."),
+    ("people", "Who can sign in."),
+    ("members", "Who belongs to an organization."),
+    ("owners", "Who an organization belongs to."),
+    ("grants", "Who holds which role in an organization and its projects."),
+    ("platform_grants", "Who holds which role on the platform itself."),
+    ("invitations", "Offers of a role to people who do not belong to the organization yet."),
+    ("keys", "Credentials for programs, which reach as far as you let them."),
     ("sessions", "Signing in."),
 ];
 

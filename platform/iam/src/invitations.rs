@@ -156,6 +156,9 @@ impl Iam {
         let resource = Resource::platform(InvitationKind::NAME);
         let permit = authorize::<InvitationAccept>(&*self.decider, context, resource)?;
         let person: PersonId = context.actor.subject.id.parse().map_err(|_| invalid())?;
+        if context.standing.within.is_some() {
+            return Err(KEY_TOO_WIDE.error("the key you use reaches one organization or project only"));
+        }
         let code_hash = hash(code);
         self.db
             .change(context, permit, async |tx| {

@@ -7,6 +7,7 @@ use authz::{Context, Place, Resource, Standing, authorize};
 use db::{Change, Setting};
 use domain::{page, page_start};
 use types::{Kind as _, Name, Result, Secret, Timestamp};
+use uuid::Uuid;
 use web::Page;
 
 use crate::credentials::{CredentialKind, hash};
@@ -118,7 +119,9 @@ impl Iam {
         let permit = authorize::<KeyList>(&*self.decider, context, Resource::platform(KeyKind::NAME))?;
         let query = format!("keys?person={person}");
         let after = page_start::<KeyKind>(cursor, &query)?;
-        let params: db::Params<'_> = &[person.as_uuid(), &after, &(i64::from(limit) + 1)];
+        let (organization, project) = reach(context);
+        let params: db::Params<'_> =
+            &[person.as_uuid(), &after, &(i64::from(limit) + 1), &organization, &project];
         let rows = self.db.read(&permit).query(store::KEY_LIST, params).await?;
         let items: Vec<ApiKey> = rows.iter().map(store::api_key).collect::<Result<_>>()?;
         Ok(page(items, limit, &query, |key| key.id.to_string()))
@@ -129,7 +132,9 @@ impl Iam {
         let permit = authorize::<KeyRevoke>(&*self.decider, context, resource)?;
         self.db
             .change(context, permit, async |tx| {
-                let row = tx.query_opt(store::KEY_LOCK, &[id.as_uuid(), person.as_uuid()]).await?;
+                let (organization, project) = reach(context);
+                let params: db::Params<'_> = &[id.as_uuid(), person.as_uuid(), &organization, &project];
+                let row = tx.query_opt(store::KEY_LOCK, params).await?;
                 let before = store::api_key(&row.ok_or_else(|| not_found(KeyKind::NAME))?)?;
                 if before.revoked_at.is_some() {
                     return Ok(tx.unchanged(before));
@@ -142,6 +147,15 @@ impl Iam {
                 Ok(tx.record(change).with(after))
             })
             .await
+    }
+}
+
+/// The organization and project that the caller's own credential is confined to: it deals with no key that is wider.
+fn reach(context: &Context) -> (Option<Uuid>, Option<Uuid>) {
+    match context.standing.within {
+        Some(Place::Project { organization, project }) => (Some(organization), Some(project)),
+        Some(Place::Organization(organization)) => (Some(organization), None),
+        Some(Place::Platform) | None => (None, None),
     }
 }
 

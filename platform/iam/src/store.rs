@@ -166,11 +166,15 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
 
 pub const KEY_LIST: &str = "
 SELECT id, name, person_id, org_id, project_id, actions, generation, created_at, expires_at, revoked_at
-FROM iam.api_key WHERE person_id = $1 AND id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000') ORDER BY id LIMIT $3";
+FROM iam.api_key
+WHERE person_id = $1 AND id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000')
+    AND ($4::uuid IS NULL OR org_id = $4) AND ($5::uuid IS NULL OR project_id = $5)
+ORDER BY id LIMIT $3";
 
 pub const KEY_LOCK: &str = "
 SELECT id, name, person_id, org_id, project_id, actions, generation, created_at, expires_at, revoked_at
-FROM iam.api_key WHERE id = $1 AND person_id = $2 FOR UPDATE";
+FROM iam.api_key
+WHERE id = $1 AND person_id = $2 AND ($3::uuid IS NULL OR org_id = $3) AND ($4::uuid IS NULL OR project_id = $4) FOR UPDATE";
 
 pub const KEY_REVOKE: &str = "
 UPDATE iam.api_key SET revoked_at = $2, generation = generation + 1 WHERE id = $1";

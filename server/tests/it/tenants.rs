@@ -96,7 +96,8 @@ async fn another_tenants_things_look_like_missing_ones() {
             answers.push((reply.status.as_u16(), problem));
         }
         // What is the platform's own says so to everybody alike.
-        let of_the_platform = !["{org_id}", "{project_id}"].iter().any(|tenant| operation.path.contains(tenant));
+        let of_the_platform =
+            !["{org_id}", "{project_id}"].iter().any(|tenant| operation.path.contains(tenant));
         let refused = answers[0].0 == 404 || of_the_platform && answers[0].0 == 403;
         assert!(refused, "{}: {}", operation.name, answers[0].1);
         assert_eq!(answers[0], answers[1], "{} tells foreign from missing", operation.name);

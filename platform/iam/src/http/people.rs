@@ -394,7 +394,7 @@ fn invitations(iam: &Iam) -> Vec<Endpoint> {
         .about("Accept an invitation", "The caller gets the role that the code offers.")
         .permission::<InvitationAccept>()
         .rate(RateClass::Guess)
-        .errors([&INVITATION_INVALID, &ALREADY_HELD])
+        .errors([&INVITATION_INVALID, &ALREADY_HELD, &KEY_TOO_WIDE])
         .etag()
         .cli("invitation accept")
         .example(|| (json!({"code": "gpuaas_inv_…"}), grant_example()))

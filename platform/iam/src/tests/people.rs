@@ -219,7 +219,7 @@ async fn a_key_reaches_no_further_than_it_was_made_for() {
     let world = World::new().await;
     let owner = world.as_person(world.owner).await;
     let plain = |text: &str| world.key(world.owner, text);
-    let (_, full) = world.iam.key_create(&owner, plain("full"), None).await.unwrap();
+    let (full_key, full) = world.iam.key_create(&owner, plain("full"), None).await.unwrap();
     let shown = world.show(&full).await.unwrap();
     let whole = Place::Organization(*world.acme.as_uuid());
     assert_eq!(shown.standing.grants, [Held::fixed(whole, ORGANIZATION_OWNER)]);
@@ -236,6 +236,17 @@ async fn a_key_reaches_no_further_than_it_was_made_for() {
         let made = world.iam.key_create(&context, wider, None).await;
         assert_eq!(code(made.map(|(key, _)| key)), "key_too_wide");
     }
+
+    // Nor does it deal with wider keys, or with what its owner holds elsewhere.
+    assert_eq!(world.iam.key_list(&context, world.owner, 10, None).await.unwrap().items.len(), 1);
+    assert_eq!(code(world.iam.key_revoke(&context, world.owner, full_key.id).await), "not_found");
+    let second = world.member("Otto", ORGANIZATION_OWNER).await;
+    let held = world.owners().await.into_iter().find(|grant| grant.person_id == world.owner).unwrap();
+    assert_eq!(code(world.iam.grant_end(&context, Some(world.acme), held.id, None).await), "forbidden");
+    let other = world.as_person(second).await;
+    let role = role("organization.member").unwrap();
+    let (_, offer) = world.iam.invitation_create(&other, world.acme, None, role).await.unwrap();
+    assert_eq!(code(world.iam.invitation_accept(&context, offer.expose()).await), "key_too_wide");
 
     let reading = NewKey { actions: Some(vec!["iam.project.read".to_owned()]), ..plain("reading") };
     let (key, reading) = world.iam.key_create(&owner, reading, None).await.unwrap();
