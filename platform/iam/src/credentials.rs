@@ -209,6 +209,7 @@ fn refuse_cross_site(head: &Parts) -> Result<()> {
 /// What signing in gives: the session's token goes into a cookie and nowhere else.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SignedIn {
+    pub session_id: SessionId,
     pub person_id: PersonId,
     pub expires_at: Timestamp,
 }
@@ -261,7 +262,7 @@ impl Iam {
                 tx.execute(store::SESSION_INSERT, params).await?;
                 let change = Change::new(SESSION_ACTION, session, 1)
                     .event(&SessionCreated { session_id: session, person_id: person });
-                Ok(tx.record(change).with(SignedIn { person_id: person, expires_at }))
+                Ok(tx.record(change).with(SignedIn { session_id: session, person_id: person, expires_at }))
             })
             .await?;
         if context.trail.was_replayed() {

@@ -405,7 +405,8 @@ async fn session_create(
     call: Call<Nothing, Nothing, SessionCreateBody>,
 ) -> Result<Reply<Session>> {
     let (signed_in, token) = iam.sign_in(&call.context, &call.body.code).await?;
-    let actor = authz::Actor::new(authz::ActorKind::User, signed_in.person_id.to_string());
+    let mut actor = authz::Actor::new(authz::ActorKind::User, signed_in.person_id.to_string());
+    actor.credential = Some(signed_in.session_id.to_string());
     let session = Session { actor, expires_at: Some(signed_in.expires_at), org_id: None };
     let cookie = HeaderValue::try_from(iam.session_cookie(&token))
         .map_err(|error| types::Error::from(db::DbError::Unexpected(error.to_string())))?;

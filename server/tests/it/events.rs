@@ -80,9 +80,15 @@ async fn a_tenants_stream_has_only_its_own_events() {
     let seen = follow(&tenant, "/api/v1/events?cursor=0", &[], is_last).await;
     assert!(seen.iter().all(|(_, event)| {
         let data = &event["data"];
-        [&data["project"]["org_id"], &data["organization"]["id"], &data["org_id"]]
-            .iter()
-            .any(|org| **org == *own)
+        [
+            &data["project"]["org_id"],
+            &data["organization"]["id"],
+            &data["grant"]["org_id"],
+            &data["key"]["org_id"],
+            &data["org_id"],
+        ]
+        .iter()
+        .any(|org| **org == *own)
     }));
     let types = format!("/api/v1/events?cursor=0&type={}", "gpuaas.iam.project.*");
     let projects = follow(&tenant, &types, &[], is_last).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use http::Method;
 use serde_json::json;
 
-use crate::shared::{gpuaasd, id, organization, unique};
+use crate::shared::{gpuaasd, id, organization, second_owner, unique};
 
 #[tokio::test]
 async fn etags_keep_two_writers_apart() {
@@ -63,7 +63,7 @@ async fn a_repeated_request_gets_the_first_answer_and_has_one_effect() {
 
 #[tokio::test]
 async fn a_key_belongs_to_its_caller_and_a_refusal_is_not_kept() {
-    let (operator, tenant) = (gpuaasd().operator(), gpuaasd().tenant());
+    let (operator, tenant) = (gpuaasd().operator(), second_owner().await);
     let org = gpuaasd().ready["org"].as_str().unwrap();
     let path = format!("/api/v1/orgs/{org}/projects");
     let (name, key) = (unique("shared key"), unique("key").replace(' ', "-"));

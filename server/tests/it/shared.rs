@@ -63,6 +63,25 @@ pub async fn owner(organization: &Value) -> HttpClient {
     gpuaasd().anonymous().with_token(&secret)
 }
 
+/// A key of somebody else who owns the demo organization.
+pub async fn second_owner() -> HttpClient {
+    let key = format!("gpuaas_key_{}", unique("second").replace(' ', "-"));
+    let sql = format!(
+        "WITH who AS (
+             INSERT INTO iam.person (id, name, state, state_since, created_at, updated_at)
+             VALUES (gen_random_uuid(), 'second', 'active', now(), now(), now()) RETURNING id
+         ), holds AS (
+             INSERT INTO iam.role_grant (id, org_id, person_id, role, created_at, created_by)
+             SELECT gen_random_uuid(), o.id, who.id, 'organization.owner', now(), 'test'
+             FROM who, iam.organization o WHERE o.name = 'demo'
+         )
+         INSERT INTO iam.api_key (id, name, person_id, key_hash, created_at)
+         SELECT gen_random_uuid(), 'second', id, sha256('{key}'), now() FROM who"
+    );
+    database().await.batch_execute(&sql).await.unwrap();
+    gpuaasd().anonymous().with_token(&key)
+}
+
 /// The id in a reply.
 pub fn id(value: &Value) -> &str {
     value["id"].as_str().unwrap()
