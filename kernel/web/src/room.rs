@@ -67,7 +67,7 @@ impl Guest {
         Self {
             caller: caller.key.clone(),
             organization: identity.home.map(|home| home.to_string()),
-            is_operator: identity.home.is_none() && !identity.actor.is_anonymous(),
+            is_operator: identity.standing.is_of_platform(),
         }
     }
 
