@@ -20,10 +20,12 @@ pub enum Topic {
     Flow,
     /// A setting changed.
     Setting,
+    /// Something that was granted was taken away, or changed.
+    Revocation,
 }
 
 impl Topic {
-    pub const ALL: [Self; 4] = [Self::Committed, Self::Log, Self::Flow, Self::Setting];
+    pub const ALL: [Self; 5] = [Self::Committed, Self::Log, Self::Flow, Self::Setting, Self::Revocation];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,6 +33,7 @@ impl Topic {
             Self::Log => "log",
             Self::Flow => "flow",
             Self::Setting => "setting",
+            Self::Revocation => "revocation",
         }
     }
 
@@ -39,12 +42,14 @@ impl Topic {
     }
 }
 
+const TOPICS: usize = Topic::ALL.len();
+
 /// The process's nudges. Cheap to clone.
 #[derive(Clone)]
 pub struct Nudges {
-    topics: Arc<[watch::Sender<u64>; 4]>,
+    topics: Arc<[watch::Sender<u64>; TOPICS]>,
     /// Counts only nudges that began here: these are passed on to other replicas.
-    local: Arc<[watch::Sender<u64>; 4]>,
+    local: Arc<[watch::Sender<u64>; TOPICS]>,
 }
 
 impl Default for Nudges {
@@ -79,7 +84,7 @@ impl Nudges {
 }
 
 /// The nudges of this process that were not passed on yet.
-pub(crate) struct LocalNudges([watch::Receiver<u64>; 4]);
+pub(crate) struct LocalNudges([watch::Receiver<u64>; TOPICS]);
 
 impl LocalNudges {
     /// Waits for at least one and takes them all: what piled up meanwhile is one message.

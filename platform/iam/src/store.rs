@@ -326,3 +326,20 @@ fn stored_name(text: &str) -> Result<Name> {
     Name::parse(text)
         .map_err(|error| Error::from(db::DbError::Unexpected(format!("a stored name is not valid: {error}"))))
 }
+
+pub const REVOCATION_INSERT: &str = "INSERT INTO iam.revocation (kind, subject) VALUES ($1, $2)";
+
+/// One statement, so one snapshot: what is not in this answer has an id that is not below the floor in it. Always at
+/// least one row. `$1` is the floor of the last answer; the first question has none and gets a floor only.
+pub const REVOCATION_FOLLOW: &str = "
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, clock_timestamp(),
+       format('%s/%s/%s', system.system_identifier, checkpoint.timeline_id, (SELECT oid FROM pg_database WHERE datname = current_database())),
+       revoked.xid::text::bigint, revoked.subject
+FROM pg_control_system() system CROSS JOIN pg_control_checkpoint() checkpoint
+LEFT JOIN LATERAL (SELECT xid, subject FROM iam.revocation r
+                   WHERE r.xid >= $1::bigint::text::xid8 AND r.cluster = system.system_identifier LIMIT $2) revoked ON true";
+
+/// By the database's clock, which also wrote `at`.
+pub const REVOCATION_PRUNE: &str = "
+WITH gone AS (DELETE FROM iam.revocation WHERE at < clock_timestamp() - $1::bigint * interval '1 second' RETURNING 1)
+SELECT count(*) FROM gone";
