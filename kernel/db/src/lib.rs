@@ -39,14 +39,14 @@ mod tx;
 mod tests;
 
 pub use backstop::UNRECORDED_CHANGE;
-pub use bridge::{Bridge, SETTINGS};
+pub use bridge::{Bridge, NUDGE_GATHER_MS, SETTINGS};
 pub use change::{Change, Event, EventInfo};
 pub use error::{DbError, catalogue};
 pub use internal::{Bookkeeping, Internal};
 pub use line::Line;
 pub use login::Login;
 pub use migrate::Migration;
-pub use nudge::{Listener, Nudges, Topic};
+pub use nudge::{Listener, LocalNudges, Nudges, Topic, nudge_words};
 pub use partition::PartitionedTable;
 pub use pool::{Pool, PoolOptions, Target};
 pub use read::Reader;
