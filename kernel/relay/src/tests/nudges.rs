@@ -43,8 +43,8 @@ async fn a_nudge_reaches_the_other_process_also_after_the_server_was_away() {
         while is_heard(&mut heard).await {}
         while is_heard(&mut own).await {}
         here.nudge(Topic::Revocation);
-        eventually("the nudge is heard", async || is_heard(&mut heard).await).await;
         assert!(is_heard(&mut own).await, "its own process hears it directly");
+        eventually("the nudge is heard", async || is_heard(&mut heard).await).await;
         assert!(!is_heard(&mut own).await, "and not once more from outside");
         if round == "at first" {
             nats.restart().await;
