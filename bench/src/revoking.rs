@@ -133,11 +133,11 @@ fn check(runtime: &Runtime, spine: &Spine) -> Result<(f64, f64, u64)> {
             load().await.map_err(in_words)?;
         }
         let look_up_us = begun.elapsed().as_secs_f64() * 1e6 / 100.0;
-        remembered.get(1, load()).await.map_err(in_words)?;
+        remembered.get(1, &load).await.map_err(in_words)?;
         asked.store(0, Ordering::Relaxed);
         let begun = Instant::now();
         for _ in 0..CHECKS {
-            std::hint::black_box(remembered.get(1, load()).await.map_err(in_words)?);
+            std::hint::black_box(remembered.get(1, &load).await.map_err(in_words)?);
         }
         let check_us = begun.elapsed().as_secs_f64() * 1e6 / f64::from(CHECKS);
         Ok((check_us, look_up_us, asked.load(Ordering::Relaxed)))

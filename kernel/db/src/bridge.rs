@@ -91,10 +91,10 @@ impl Bridge {
         let guard = ended.clone().drop_guard();
         let hear = move |message| {
             let _until_the_connection_ends = &guard;
-            if let AsyncMessage::Notification(notification) = message {
-                if notification.channel() == CHANNEL {
-                    nudges.hear(replica, notification.payload());
-                }
+            if let AsyncMessage::Notification(notification) = message
+                && notification.channel() == CHANNEL
+            {
+                nudges.hear(replica, notification.payload());
             }
         };
         let client = self.target.connect_and_hear(hear).await?;

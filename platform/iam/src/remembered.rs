@@ -79,8 +79,11 @@ where
         Self { revocations, clock, settings, entries }
     }
 
-    /// The remembered value if it counts, else what `load` finds; `load` does nothing before it is awaited.
-    pub async fn get(&self, key: K, load: impl Future<Output = Result<Loaded<V>>>) -> Result<V> {
+    /// The remembered value if it counts, else what `load` finds.
+    pub async fn get<F>(&self, key: K, load: impl FnOnce() -> F) -> Result<V>
+    where
+        F: Future<Output = Result<Loaded<V>>>,
+    {
         let entry = self.entries.get(&key);
         if let Some(entry) = &entry
             && self.counts(entry)
@@ -90,7 +93,8 @@ where
         // Before the load: what is revoked while it runs may or may not be in what it finds.
         let (mark, asked) = (self.revocations.mark(), Instant::now());
         let patience = LOOK_UP_TIMEOUT_MS.millis(&self.settings);
-        let in_time = tokio::time::timeout(patience, load).await;
+        // Boxed, so that a hit does not carry the room that a look-up takes.
+        let in_time = tokio::time::timeout(patience, Box::pin(load())).await;
         let silent = |_| Err(DbError::Connect("PostgreSQL does not answer".to_owned()).into());
         match in_time.unwrap_or_else(silent) {
             Ok(loaded) => {

@@ -3,7 +3,13 @@
 //! A replica here is what one process has: nudges, a line to the database, a cache of keys. Keys are rows of
 //! `iam.api_key`; a look-up is counted, so that a hit can be told from one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::large_futures
+)]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,7 +86,7 @@ impl Replica {
 
     /// The same for a key that rests on `subject`.
     async fn ask_of(&self, key: Uuid, subject: Uuid, until: Option<Timestamp>) -> types::Result<bool> {
-        let load = async {
+        let load = async || {
             self.look_ups.fetch_add(1, Ordering::SeqCst);
             let row = self.internal.query_opt(FIND, &[&key]).await?;
             Ok(Loaded { value: row.is_some_and(|row| row.get(0)), subjects: vec![subject], until })
@@ -196,7 +202,7 @@ async fn a_load_that_ran_beside_the_revocation_is_not_trusted() {
     let key = key(&test).await;
     replica.revocations.poll().await.unwrap();
     // The look-up reads the key, and before its answer is remembered the key is revoked and everybody told.
-    let load = async {
+    let load = async || {
         let row = replica.internal.query_opt(FIND, &[&key]).await?;
         revoke_key(&test, &test.db, key).await;
         replica.revocations.poll().await?;
