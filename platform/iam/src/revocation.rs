@@ -14,7 +14,7 @@
 //!   that is not below the mark's floor, so it is found by [`Revocations::is_revoked_since`] once it has been followed.
 //! - The age counts from when the last question that got an answer was *asked*. A replica that hears nothing grows old;
 //!   it never takes silence for good news.
-//! - When the history may have a hole (another PostgreSQL, another timeline, a floor that moved backwards, silence longer
+//! - When the history may have a hole (another connection, as a server that crashed may give ids out again; another timeline, a floor that moved backwards, silence longer
 //!   than rows are kept, too many rows) everything remembered before is void.
 
 #[cfg(test)]

@@ -330,10 +330,13 @@ fn stored_name(text: &str) -> Result<Name> {
 pub const REVOCATION_INSERT: &str = "INSERT INTO iam.revocation (kind, subject) VALUES ($1, $2)";
 
 /// One statement, so one snapshot: what is not in this answer has an id that is not below the floor in it. Always at
-/// least one row. `$1` is the floor of the last answer; the first question has none and gets a floor only.
+/// least one row. The session is part of the history: a PostgreSQL that crashed gives ids out again that were below the
+/// floor, if nothing of them had reached the disk, and every crash ends the session. `$1` is the floor of the last answer; the first question has none and gets a floor only.
 pub const REVOCATION_FOLLOW: &str = "
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, clock_timestamp(),
-       format('%s/%s/%s', system.system_identifier, checkpoint.timeline_id, (SELECT oid FROM pg_database WHERE datname = current_database())),
+       format('%s/%s/%s/%s', system.system_identifier, checkpoint.timeline_id,
+              (SELECT oid FROM pg_database WHERE datname = current_database()),
+              (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid())),
        revoked.xid::text::bigint, revoked.subject
 FROM pg_control_system() system CROSS JOIN pg_control_checkpoint() checkpoint
 LEFT JOIN LATERAL (SELECT xid, subject FROM iam.revocation r
