@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use db::{Bridge, Internal, Login, Pool, Settings, Target};
+use db::{Bridge, Internal, Line, Login, Pool, Settings, Target};
+use iam::Revocations;
 use relay::{NatsTarget, NudgeCarrier};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
@@ -152,6 +153,15 @@ impl Process {
         let stop = self.stop.clone();
         self.spawn("nudges by NATS", async move { carrier.run(stop).await });
         Ok(())
+    }
+
+    /// Learns what was revoked, on a connection of its own.
+    pub fn follow_revocations(&mut self) -> Revocations {
+        let line = Line::new(self.target.clone(), "iam.revocations", self.base.backstop);
+        let revocations = Revocations::new(line, self.base.nudges.clone(), self.base.settings.clone());
+        let (following, stop) = (revocations.clone(), self.stop.clone());
+        self.spawn("revocations", async move { following.run(stop).await });
+        revocations
     }
 
     /// Keeps settings fresh: after a nudge, and every few seconds.

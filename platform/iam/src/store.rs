@@ -181,7 +181,7 @@ UPDATE iam.api_key SET revoked_at = $2, generation = generation + 1 WHERE id = $
 
 /// A key that opens the door, with what its owner holds: a row per grant, or one without.
 pub const KEY_FIND: &str = "
-SELECT k.person_id, k.id, k.expires_at, k.org_id, k.project_id, k.actions, g.role, g.org_id, g.project_id
+SELECT k.person_id, k.id, k.expires_at, k.org_id, k.project_id, k.actions, g.role, g.org_id, g.project_id, g.expires_at
 FROM iam.api_key k JOIN iam.person p ON p.id = k.person_id AND p.state = 'active'
 LEFT JOIN iam.role_grant g ON g.person_id = p.id AND g.ended_at IS NULL AND (g.expires_at IS NULL OR g.expires_at > $2)
 WHERE k.key_hash = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)";
@@ -203,13 +203,13 @@ INSERT INTO iam.session (id, person_id, token_hash, created_at, expires_at) VALU
 
 /// A session in force, with what its owner holds: a row per grant, or one without.
 pub const SESSION_FIND: &str = "
-SELECT s.person_id, s.id, s.expires_at, NULL::uuid, NULL::uuid, NULL::text[], g.role, g.org_id, g.project_id
+SELECT s.person_id, s.id, s.expires_at, NULL::uuid, NULL::uuid, NULL::text[], g.role, g.org_id, g.project_id, g.expires_at
 FROM iam.session s JOIN iam.person p ON p.id = s.person_id AND p.state = 'active'
 LEFT JOIN iam.role_grant g ON g.person_id = p.id AND g.ended_at IS NULL AND (g.expires_at IS NULL OR g.expires_at > $2)
 WHERE s.token_hash = $1 AND s.revoked_at IS NULL AND s.expires_at > $2";
 
 /// Was it ever one?
-pub const SESSION_KNOWN: &str = "SELECT FROM iam.session WHERE token_hash = $1";
+pub const SESSION_KNOWN: &str = "SELECT id FROM iam.session WHERE token_hash = $1";
 
 pub const SUMMARY_UPSERT: &str = "
 INSERT INTO iam.organization_summary (org_id, projects_active, projects_archived)
