@@ -230,6 +230,19 @@ CREATE UNIQUE INDEX project_name_once ON iam.project USING btree (org_id, name_k
 GRANT INSERT, SELECT, UPDATE ON iam.project TO ${app};
 GRANT SELECT ON iam.project TO ${reader};
 
+CREATE TABLE iam.revocation (
+    id bigint NOT NULL,
+    xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    cluster bigint NOT NULL DEFAULT (pg_control_system()).system_identifier,
+    kind text NOT NULL,
+    subject uuid NOT NULL,
+    at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT revocation_pkey PRIMARY KEY (id),
+    CONSTRAINT revocation_kind_check CHECK ((kind = ANY (ARRAY['credential'::text, 'principal'::text, 'authority'::text, 'organization'::text, 'role'::text, 'provider_session'::text])))
+);
+CREATE INDEX revocation_by_xid ON iam.revocation USING btree (xid);
+GRANT DELETE, INSERT, SELECT ON iam.revocation TO ${app};
+
 CREATE TABLE iam.role_grant (
     id uuid NOT NULL,
     org_id uuid,

@@ -54,7 +54,7 @@ impl Gpuaasd {
     pub fn start(program: &Path, data_dir: &Path) -> Result<Self> {
         let ready_file = data_dir.join("ready.json");
         // A free port, known beforehand so that the first answer can be waited for.
-        let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        let address = free_address()?;
         let mut command = Command::new(program);
         command.args(["up", "--node-listen", "127.0.0.1:0", "--log-format", "json", "--listen"]);
         command.arg(address.to_string()).arg("--data-dir").arg(data_dir).arg("--ready-file").arg(&ready_file);
@@ -122,6 +122,11 @@ impl Drop for Gpuaasd {
             let _ = self.process.wait();
         }
     }
+}
+
+/// A port of this machine that nobody uses.
+pub fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }
 
 /// Passes on what the server logs, with the time each line came; also keeps its pipe from filling.

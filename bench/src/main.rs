@@ -25,6 +25,7 @@ mod load;
 mod machine;
 mod report;
 mod requests;
+mod revoking;
 mod round;
 mod run;
 mod sample;

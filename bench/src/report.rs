@@ -36,6 +36,7 @@ pub fn table(results: &Results) -> Table {
     rows.extend(events(rounds));
     rows.extend(flows(rounds));
     rows.extend(logs(rounds));
+    rows.extend(revocations(rounds));
     rows.extend(start(&results.starts));
     rows.extend(memory(&results.memory));
     Table(rows)
@@ -158,6 +159,31 @@ fn logs(rounds: &[Round]) -> Vec<Row> {
             " M entries/s",
             verified / 1e6,
         ),
+    ]
+}
+
+fn revocations(rounds: &[Round]) -> Vec<Row> {
+    let commit = median(rounds, |round| round.commit.p50_ms());
+    let row = |carrier: &str, all: Vec<&Latencies>| {
+        let what = format!("revoked → known on another replica, {carrier}");
+        let aim = Aim::AtMost(1_000.0);
+        if all.is_empty() {
+            return Row::new(what, "no NATS server: tools/install nats").aim_unmeasured(aim, " ms (p99)");
+        }
+        let (p50, p99) = (median(&all, |times| times.p50_ms()), median(&all, |times| times.p99_ms()));
+        Row::new(what, format!("p50 {p50:.2} ms, p99 {p99:.2} ms"))
+            .floor(format!("{commit:.3} ms one commit"), p50 / commit)
+            .aim(aim, " ms (p99)", p99)
+    };
+    let check = median(rounds, |round| round.revoking.check_us);
+    let look_up = median(rounds, |round| round.revoking.look_up_us);
+    let look_ups = rounds.iter().map(|round| round.revoking.look_ups).sum::<u64>();
+    vec![
+        row("NOTIFY", rounds.iter().map(|round| &round.revoking.by_notify).collect()),
+        row("NATS", rounds.iter().filter_map(|round| round.revoking.by_nats.as_ref()).collect()),
+        Row::new("remembered caller, checked", format!("{check:.2} µs, {look_ups} look-ups"))
+            .floor(format!("{look_up:.0} µs one round trip"), check / look_up)
+            .aim(Aim::AtMost(0.0), " look-ups", look_ups as f64),
     ]
 }
 

@@ -13,10 +13,11 @@ use crate::gpuaasd::Gpuaasd;
 use crate::hello::Hello;
 use crate::load::{CONNECTIONS, drive, measured};
 use crate::requests::Requests;
+use crate::revoking::{NatsServer, Revoking};
 use crate::sample::{Latencies, Sample};
 use crate::spine::Spine;
 use crate::verifying::Export;
-use crate::{Result, sealing, sequencing};
+use crate::{Result, revoking, sealing, sequencing};
 
 /// What one round measured.
 pub struct Round {
@@ -34,6 +35,7 @@ pub struct Round {
     pub sequenced: Sample,
     pub sealed: Sample,
     pub verified_per_second: f64,
+    pub revoking: Revoking,
 }
 
 /// How much is measured in a round.
@@ -56,6 +58,7 @@ pub struct Bench {
     pub spine: Arc<Spine>,
     pub flows: Flows,
     pub export: Export,
+    pub nats: Option<NatsServer>,
     pub size: Size,
 }
 
@@ -90,6 +93,7 @@ impl Bench {
             sequenced: sequencing::measure(runtime, &self.spine, postmaster, size.backlog)?,
             sealed: sealing::measure(runtime, &self.spine, postmaster, size.backlog)?,
             verified_per_second: self.export.verify()?,
+            revoking: revoking::measure(runtime, &self.spine, self.nats.as_ref(), size.singles)?,
         })
     }
 

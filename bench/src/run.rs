@@ -12,6 +12,7 @@ use crate::gpuaasd::{Gpuaasd, StartTimes};
 use crate::hello::Hello;
 use crate::report::{self, Memory, Results};
 use crate::requests::Requests;
+use crate::revoking::NatsServer;
 use crate::round::{Bench, Size};
 use crate::spine::Spine;
 use crate::verifying::Export;
@@ -123,7 +124,8 @@ fn prepare(server: Gpuaasd, home: &Path, size: Size, entries: u64) -> Result<Ben
     let flows = runtime.block_on(Flows::start(&spine, &beside))?;
     let requests = Requests::prepare(&server, size.time)?;
     let export = Export::write(home, entries)?;
-    Ok(Bench { hello: Hello::start()?, runtime, server, floor, requests, spine, flows, export, size })
+    let (hello, nats) = (Hello::start()?, NatsServer::start()?);
+    Ok(Bench { hello, runtime, server, floor, requests, spine, flows, export, nats, size })
 }
 
 impl Bench {

@@ -1,4 +1,4 @@
-//! The kernel and the audit domain in this process, on a database of its own in the cluster under test.
+//! The kernel, the audit domain and iam's revocations in this process, on a database of its own in the cluster under test.
 //!
 //! Flows, the sequencer and the sealer are measured here and not through HTTP, because nothing a caller can ask for drives them
 //! alone. The database is separate, so that gpuaasd's workers do not do the work we mean to measure.
@@ -27,6 +27,8 @@ pub struct Spine {
     pub db: Db,
     pub clock: Arc<dyn Clock>,
     pub settings: Settings,
+    /// Where `db` connects to, for those who need a connection of their own.
+    pub target: Target,
     /// As the login that sequences.
     pub relay: Internal,
     /// As the login that seals.
@@ -70,7 +72,12 @@ impl Spine {
             Target::plain(config)
         };
         let spine = MigrationSet { domain: "spine", migrations: db::MIGRATIONS };
-        migrate::run(&target(Login::Owner).connect().await?, NAME, &[spine, audit::MIGRATION_SET]).await?;
+        migrate::run(
+            &target(Login::Owner).connect().await?,
+            NAME,
+            &[spine, iam::MIGRATION_SET, audit::MIGRATION_SET],
+        )
+        .await?;
         let pool = |login: Login, connections_max: usize| {
             let waiting_max = connections_max * 100;
             Pool::new(target(login), PoolOptions { connections_max, waiting_max, wait_timeout: WAIT_TIMEOUT })
@@ -80,7 +87,7 @@ impl Spine {
         let db = Db::new(pool(Login::App, CONNECTIONS_APP)?, Arc::clone(&clock), ids, Nudges::default());
         let relay = Internal::new(pool(Login::Relay, CONNECTIONS_RELAY)?, "bench", false);
         let sealer = Internal::new(pool(Login::Sealer, CONNECTIONS_SEALER)?, "bench", false);
-        Ok(Self { db, clock, settings: Settings::default(), relay, sealer })
+        Ok(Self { db, clock, settings: Settings::default(), target: target(Login::App), relay, sealer })
     }
 
     pub fn context(&self) -> Context {

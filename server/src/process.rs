@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use db::{Bridge, Internal, Login, Pool, Settings, Target};
+use db::{Bridge, Internal, Line, Login, Pool, Settings, Target};
+use iam::Revocations;
+use relay::{NatsTarget, NudgeCarrier};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -141,6 +143,25 @@ impl Process {
         let bridge = Bridge::new(self.target.clone(), nudges, settings, *replica.as_uuid());
         let stop = self.stop.clone();
         self.spawn("nudge bridge", async move { bridge.run(stop).await });
+    }
+
+    /// The same by NATS, beside PostgreSQL. Returns at once: a server that is away is waited for.
+    pub async fn follow_replicas_by_nats(&mut self, target: NatsTarget) -> Result<(), Failure> {
+        let replica: types::Id<Replica> = self.base.ids.make();
+        let (nudges, settings) = (self.base.nudges.clone(), self.base.settings.clone());
+        let carrier = NudgeCarrier::new(target, nudges, settings, *replica.as_uuid()).await?;
+        let stop = self.stop.clone();
+        self.spawn("nudges by NATS", async move { carrier.run(stop).await });
+        Ok(())
+    }
+
+    /// Learns what was revoked, on a connection of its own.
+    pub fn follow_revocations(&mut self) -> Revocations {
+        let line = Line::new(self.target.clone(), "iam.revocations", self.base.backstop);
+        let revocations = Revocations::new(line, self.base.nudges.clone(), self.base.settings.clone());
+        let (following, stop) = (revocations.clone(), self.stop.clone());
+        self.spawn("revocations", async move { following.run(stop).await });
+        revocations
     }
 
     /// Keeps settings fresh: after a nudge, and every few seconds.

@@ -78,6 +78,9 @@ pub async fn run(arguments: RunArguments) -> Result<(), Failure> {
     process.follow_settings();
     process.follow_log();
     process.follow_replicas();
+    if let Some(target) = &nats {
+        process.follow_replicas_by_nats(target.clone()).await?;
+    }
     if let Some(listener) = public {
         roles::api::start(&mut process, roles::api::Listeners { public: listener, node }, None)?;
     }

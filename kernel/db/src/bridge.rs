@@ -9,20 +9,21 @@
 //! a listener that falls behind would make PostgreSQL keep everybody's messages. A lost connection loses nudges, which is
 //! allowed; after reconnecting all topics are nudged once, and the periodic sweep of each waiter is the guarantee.
 //!
-//! Rejected: NATS for this. It would be a second path to test, and PostgreSQL has to be there anyway.
+//! Where NATS is configured it carries the same words as well (`relay::NudgeCarrier`). Rejected: NATS alone. PostgreSQL has
+//! to be there anyway, and most installations have nothing else.
 
 use std::time::Duration;
 
-use tokio_postgres::{AsyncMessage, Client, Notification};
+use tokio_postgres::{AsyncMessage, Client};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::error::DbError;
-use crate::nudge::{LocalNudges, Nudges, Topic};
+use crate::nudge::{LocalNudges, Nudges, Topic, nudge_words};
 use crate::pool::Target;
 use crate::settings::{Setting, SettingInfo, Settings};
 
-static NUDGE_GATHER_MS: Setting<u64> = Setting::new(
+pub static NUDGE_GATHER_MS: Setting<u64> = Setting::new(
     "db.nudge_gather_ms",
     5,
     "Shortest time between two messages of one replica to the others, in milliseconds; what happens meanwhile is told \
@@ -90,8 +91,10 @@ impl Bridge {
         let guard = ended.clone().drop_guard();
         let hear = move |message| {
             let _until_the_connection_ends = &guard;
-            if let AsyncMessage::Notification(notification) = message {
-                pass_on(&nudges, replica, &notification);
+            if let AsyncMessage::Notification(notification) = message
+                && notification.channel() == CHANNEL
+            {
+                nudges.hear(replica, notification.payload());
             }
         };
         let client = self.target.connect_and_hear(hear).await?;
@@ -115,8 +118,7 @@ impl Bridge {
 
     /// Tells at once, then rests: the first of many nudges is not delayed, the others travel together.
     async fn tell(&self, client: &Client, topics: &[Topic]) -> Result<(), DbError> {
-        let names: Vec<&str> = topics.iter().map(|topic| topic.name()).collect();
-        let payload = format!("{} {}", self.replica, names.join(","));
+        let payload = nudge_words(self.replica, topics);
         let patience = NUDGE_PROBE_SECONDS.seconds(&self.settings);
         within(
             patience,
@@ -142,16 +144,4 @@ async fn within<T>(
 ) -> Result<T, DbError> {
     let late = |_| DbError::Connect("PostgreSQL does not answer any more".to_owned());
     Ok(tokio::time::timeout(patience, work).await.map_err(late)??)
-}
-
-/// `<replica> <topic>,<topic>`; topics this version does not know are somebody else's.
-fn pass_on(nudges: &Nudges, replica: Uuid, notification: &Notification) {
-    let Some((from, topics)) = notification.payload().split_once(' ') else { return };
-    if notification.channel() != CHANNEL || from == replica.to_string() {
-        return;
-    }
-    metrics::counter!("gpuaas_nudges_heard_total").increment(1);
-    for topic in topics.split(',').filter_map(Topic::parse) {
-        nudges.from_outside(topic);
-    }
 }

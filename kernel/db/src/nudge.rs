@@ -1,5 +1,5 @@
 //! "Something may have changed, look now": after a commit, to whoever waits for it in this process, and — through
-//! one coalesced NOTIFY per replica — to the other replicas.
+//! one coalesced message per replica — to the other replicas ([`Bridge`](crate::Bridge) by NOTIFY, `relay` by NATS).
 //!
 //! A nudge carries no data and may be lost: everyone who waits for one also looks periodically. NOTIFY is never sent
 //! from a mutating transaction, because it holds a cluster-wide lock through commit.
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use uuid::Uuid;
 
 /// What to look at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,10 +21,12 @@ pub enum Topic {
     Flow,
     /// A setting changed.
     Setting,
+    /// Something that was granted was taken away, or changed.
+    Revocation,
 }
 
 impl Topic {
-    pub const ALL: [Self; 4] = [Self::Committed, Self::Log, Self::Flow, Self::Setting];
+    pub const ALL: [Self; 5] = [Self::Committed, Self::Log, Self::Flow, Self::Setting, Self::Revocation];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,6 +34,7 @@ impl Topic {
             Self::Log => "log",
             Self::Flow => "flow",
             Self::Setting => "setting",
+            Self::Revocation => "revocation",
         }
     }
 
@@ -39,12 +43,14 @@ impl Topic {
     }
 }
 
+const TOPICS: usize = Topic::ALL.len();
+
 /// The process's nudges. Cheap to clone.
 #[derive(Clone)]
 pub struct Nudges {
-    topics: Arc<[watch::Sender<u64>; 4]>,
+    topics: Arc<[watch::Sender<u64>; TOPICS]>,
     /// Counts only nudges that began here: these are passed on to other replicas.
-    local: Arc<[watch::Sender<u64>; 4]>,
+    local: Arc<[watch::Sender<u64>; TOPICS]>,
 }
 
 impl Default for Nudges {
@@ -72,18 +78,37 @@ impl Nudges {
         Listener(self.topics[topic as usize].subscribe())
     }
 
+    /// A message of some replica, as [`nudge_words`] made it; our own says nothing new. Topics this version does not
+    /// know are somebody else's.
+    pub fn hear(&self, own: Uuid, words: &str) {
+        let Some((from, topics)) = words.split_once(' ') else { return };
+        if from == own.to_string() {
+            return;
+        }
+        metrics::counter!("gpuaas_nudges_heard_total").increment(1);
+        for topic in topics.split(',').filter_map(Topic::parse) {
+            self.from_outside(topic);
+        }
+    }
+
     /// Nudges that began here, for whoever passes them on.
-    pub(crate) fn listen_local(&self) -> LocalNudges {
+    pub fn listen_local(&self) -> LocalNudges {
         LocalNudges(std::array::from_fn(|topic| self.local[topic].subscribe()))
     }
 }
 
+/// What a replica tells the others: `<replica> <topic>,<topic>`.
+pub fn nudge_words(replica: Uuid, topics: &[Topic]) -> String {
+    let names: Vec<&str> = topics.iter().map(|topic| topic.name()).collect();
+    format!("{replica} {}", names.join(","))
+}
+
 /// The nudges of this process that were not passed on yet.
-pub(crate) struct LocalNudges([watch::Receiver<u64>; 4]);
+pub struct LocalNudges([watch::Receiver<u64>; TOPICS]);
 
 impl LocalNudges {
     /// Waits for at least one and takes them all: what piled up meanwhile is one message.
-    pub(crate) async fn take(&mut self) -> Vec<Topic> {
+    pub async fn take(&mut self) -> Vec<Topic> {
         let waits = self.0.iter_mut().map(|topic| Box::pin(topic.changed()));
         // `changed` marks as seen the topic that woke us; the others are asked below. An error means that the process
         // ends: then there is nobody left to tell.

@@ -116,11 +116,12 @@ impl Db {
         let mut tx = Tx {
             transaction: Transaction::new(connection, permit.scope(), lookup),
             changes: Vec::new(),
+            topics: Vec::new(),
             now,
             ids: &self.inner.ids,
         };
         let outcome = work(&mut tx).await;
-        let Tx { mut transaction, changes, .. } = tx;
+        let Tx { mut transaction, changes, topics, .. } = tx;
         let opened = if outcome.is_ok() && !changes.is_empty() { transaction.open().await } else { Ok(()) };
         if let Some(stopped) = transaction.stopped.take() {
             transaction.rollback().await;
@@ -146,7 +147,9 @@ impl Db {
         for change in &changes {
             context.trail.note_recorded(change.action);
         }
-        self.inner.nudges.nudge(Topic::Committed);
+        for topic in topics.into_iter().chain([Topic::Committed]) {
+            self.inner.nudges.nudge(topic);
+        }
         Ok(recorded.value)
     }
 
@@ -186,6 +189,7 @@ fn replay<T: DeserializeOwned>(context: &Context, result: &str) -> types::Result
 pub struct Tx<'a> {
     transaction: Transaction,
     changes: Vec<Change>,
+    topics: Vec<Topic>,
     now: Timestamp,
     ids: &'a IdMaker,
 }
@@ -215,6 +219,13 @@ impl Tx<'_> {
     /// Runs a statement whose rows nobody needs.
     pub async fn execute(&mut self, sql: &'static str, params: Params<'_>) -> Result<(), DbError> {
         self.query(sql, params).await.map(drop)
+    }
+
+    /// Says who is to look again once this is committed. Never before: they would look and find nothing.
+    pub fn nudge(&mut self, topic: Topic) {
+        if !self.topics.contains(&topic) {
+            self.topics.push(topic);
+        }
     }
 
     /// Writes down one change; audit entry and event are committed with it.

@@ -1,10 +1,11 @@
 //! The way to the NATS server.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, context::ContextBuilder};
-use async_nats::{ConnectOptions, Event};
+use async_nats::{Client, ConnectOptions, Event};
 use types::Secret;
 
 /// Where NATS is and who we are there.
@@ -43,11 +44,17 @@ const IN_FLIGHT: usize = 4_096;
 
 impl NatsTarget {
     /// Starts a client that connects in the background, and again whenever the connection breaks.
-    pub(crate) async fn connect(self) -> Result<jetstream::Context, RelayError> {
-        let mut options = ConnectOptions::new()
-            .name("gpuaasd outbox-relay")
-            .retry_on_initial_connect()
-            .event_callback(async |event| note(&event));
+    pub(crate) async fn client(
+        self,
+        name: &str,
+        hear: impl Fn(&Event) + Send + Sync + 'static,
+    ) -> Result<Client, RelayError> {
+        let hear = Arc::new(hear);
+        let mut options =
+            ConnectOptions::new().name(name).retry_on_initial_connect().event_callback(move |event| {
+                let hear = Arc::clone(&hear);
+                async move { hear(&event) }
+            });
         if self.url.split(',').any(|url| url.trim().starts_with("tls://")) || self.tls.is_some() {
             options = options.require_tls(true);
         }
@@ -65,7 +72,12 @@ impl NatsTarget {
                 .map_err(|error| RelayError::Credentials { path, error })?,
         };
         let servers: Vec<&str> = self.url.split(',').map(str::trim).collect();
-        let client = options.connect(servers).await?;
+        Ok(options.connect(servers).await?)
+    }
+
+    /// The same for JetStream.
+    pub(crate) async fn connect(self) -> Result<jetstream::Context, RelayError> {
+        let client = self.client("gpuaasd outbox-relay", note).await?;
         Ok(ContextBuilder::new()
             .timeout(ANSWER_TIMEOUT)
             .max_ack_inflight(IN_FLIGHT)

@@ -15,11 +15,13 @@
 //!
 //! Invariants
 //! - An event is counted as relayed only after the server acknowledged it and every one before it.
-//! - This crate is the only one that knows NATS, and nothing inside the product waits for it.
+//! - This crate is the only one that knows NATS, and nothing inside the product waits for it: nudges between replicas
+//!   ([`NudgeCarrier`]) only make waiting shorter.
 
 mod compare;
 mod connect;
 mod message;
+mod nudges;
 mod publish;
 mod relay;
 mod settings;
@@ -27,6 +29,7 @@ mod stream;
 
 pub use connect::{Credentials, NatsTarget, RelayError};
 pub use message::{EPOCH_HEADER, POSITION_HEADER, TRACEPARENT_HEADER};
+pub use nudges::NudgeCarrier;
 pub use relay::Relay;
 pub use settings::SETTINGS;
 pub use stream::{STREAM, SUBJECTS};

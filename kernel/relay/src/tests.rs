@@ -8,4 +8,5 @@
 mod compare;
 mod faults;
 mod nats;
+mod nudges;
 mod stage;

@@ -33,6 +33,7 @@ struct State {
     counting: AtomicBool,
     round_trips: AtomicUsize,
     lose_commit: AtomicBool,
+    swallowing: AtomicBool,
 }
 
 impl Proxy {
@@ -67,7 +68,14 @@ impl Proxy {
         self.state.lose_commit.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn redirect(&self, target: &Target) -> Target {
+    /// From now on nothing arrives any more, and nobody is told: what a firewall that forgot the connection looks like.
+    /// When it ends, new connections work; those it met stay dead.
+    pub fn swallow(&self, everything: bool) {
+        self.state.swallowing.store(everything, Ordering::SeqCst);
+    }
+
+    /// The same login and database by way of this proxy.
+    pub fn redirect(&self, target: &Target) -> Target {
         let from = &target.config;
         let mut config = tokio_postgres::Config::new();
         config.host_path(self.scratch.path()).port(postgres_server::PORT);
@@ -93,12 +101,15 @@ async fn carry(mut client: UnixStream, mut server: UnixStream, state: Arc<State>
     let mut held: Vec<u8> = Vec::new();
     let mut asked = false;
     let mut losing = false;
+    let mut dead = false;
     loop {
         let counting = state.counting.load(Ordering::SeqCst);
         tokio::select! {
             biased;
             read = client.read(&mut from_client) => {
                 let Ok(length @ 1..) = read else { return };
+                dead |= state.swallowing.load(Ordering::SeqCst);
+                if dead { continue }
                 let bytes = &from_client[..length];
                 losing |= contains(bytes, b"COMMIT\0") && state.lose_commit.swap(false, Ordering::SeqCst);
                 asked = true;
@@ -106,6 +117,8 @@ async fn carry(mut client: UnixStream, mut server: UnixStream, state: Arc<State>
             }
             read = server.read(&mut from_server) => {
                 let Ok(length @ 1..) = read else { return };
+                dead |= state.swallowing.load(Ordering::SeqCst);
+                if dead { continue }
                 held.extend_from_slice(&from_server[..length]);
                 // The server says that it is done; now nobody will hear it.
                 if losing && contains(&held, b"COMMIT\0") { return }

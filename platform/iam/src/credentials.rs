@@ -1,11 +1,10 @@
 //! Who is calling: API keys, browser sessions and one-time sign-in links.
 //!
 //! A credential is random text with a prefix that secret scanners know; only its SHA-256 is stored (it has 256 bits of
-//! its own, so a slow hash would add nothing). Look-ups are cached for a second: that is how long a revoked credential
-//! may live on.
+//! its own, so a slow hash would add nothing). Who was found is remembered until something it rests on is revoked
+//! ([`Remembered`]); a credential that was never good is looked up each time, and guessers are limited by `kernel/web`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use authz::{Actor, ActorKind, Context, Grant, Place, Resource, Standing, authorize};
 use aws_lc_rs::digest;
@@ -13,7 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use db::{Change, Db, Internal, Setting, SettingInfo};
+use db::{Change, Db, Internal, Setting, SettingInfo, Settings};
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use types::{Clock, Entropy, Kind as _, Result, Secret, Timestamp};
@@ -24,7 +23,7 @@ use crate::events::{SessionCreated, SignInLinkCreated};
 use crate::model::*;
 use crate::policy::{SessionCreate, SignInLinkCreate};
 use crate::roles::role;
-use crate::{Iam, store};
+use crate::{Iam, Loaded, Remembered, Revocations, store};
 
 pub const SESSION_COOKIE: &str = "gpuaas_session";
 /// Over TLS the prefix ties the cookie to this host and to HTTPS.
@@ -83,38 +82,52 @@ pub(crate) fn hash(text: &str) -> Vec<u8> {
 pub struct Credentials {
     internal: Internal,
     clock: Arc<dyn Clock>,
-    cache: moka::sync::Cache<Vec<u8>, Found>,
+    remembered: Remembered<Vec<u8>, Found>,
     cookie: &'static str,
 }
 
 impl Credentials {
     /// `tls`: are requests sent over TLS? Then only the cookie that is tied to this host counts.
-    pub fn new(db: &Db, tls: bool) -> Self {
-        let cache = moka::sync::Cache::builder()
-            .max_capacity(100_000) // fixed: bounds memory; a miss costs one look-up
-            .time_to_live(Duration::from_secs(1)) // fixed: how late a revocation may bite, promised by the identity domain
-            .build();
-        Self { internal: db.internal("iam.credentials"), clock: db.clock(), cache, cookie: cookie_name(tls) }
+    pub fn new(db: &Db, revocations: Revocations, settings: Settings, tls: bool) -> Self {
+        let remembered = Remembered::new(revocations, db.clock(), settings);
+        let internal = db.internal("iam.credentials");
+        Self { internal, clock: db.clock(), remembered, cookie: cookie_name(tls) }
     }
 
-    async fn find(&self, credential: &str, key: &Vec<u8>) -> Result<Found> {
-        let params: db::Params<'_> = &[key, &self.clock.now()];
+    async fn find(&self, credential: &str, key: Vec<u8>) -> Result<Loaded<Found>> {
+        let params: db::Params<'_> = &[&key, &self.clock.now()];
         if credential.starts_with(CredentialKind::ApiKey.prefix()) {
             let rows = self.internal.query(store::KEY_FIND, params).await?;
             let id = |id| KeyId::from_uuid(id).to_string();
-            return Ok(identity(&rows, id).map_or(Found::Wrong, Found::Good));
+            return Ok(identity(&rows, id).map_or(WRONG, |identity| good(&rows, identity)));
         }
         if credential.starts_with(CredentialKind::Session.prefix()) {
             let rows = self.internal.query(store::SESSION_FIND, params).await?;
             let id = |id| SessionId::from_uuid(id).to_string();
             if let Some(identity) = identity(&rows, id) {
-                return Ok(Found::Good(identity));
+                return Ok(good(&rows, identity));
             }
-            let known = self.internal.query_opt(store::SESSION_KNOWN, &[key]).await?;
-            return Ok(known.map_or(Found::Wrong, |_| Found::Stale));
+            let known = self.internal.query_opt(store::SESSION_KNOWN, &[&key]).await?;
+            let stale =
+                |row: db::Row| Loaded { value: Found::Stale, subjects: vec![row.get(0)], until: None };
+            return Ok(known.map_or(WRONG, stale));
         }
-        Ok(Found::Wrong)
+        Ok(WRONG)
     }
+}
+
+/// Rests on nothing, so it is not remembered.
+const WRONG: Loaded<Found> = Loaded { value: Found::Wrong, subjects: Vec::new(), until: None };
+
+/// Rests on the person, the credential, and every organization they have something to do with; for as long as the
+/// credential lasts and the first grant does.
+fn good(rows: &[db::Row], identity: Identity) -> Loaded<Found> {
+    let ids = |row: &db::Row| [0, 1, 3, 7].map(|column: usize| row.get::<_, Option<Uuid>>(column));
+    let mut subjects: Vec<Uuid> = rows.iter().flat_map(ids).flatten().collect();
+    subjects.sort();
+    subjects.dedup();
+    let ends = rows.iter().flat_map(|row| [row.get::<_, Option<Timestamp>>(2), row.get(9)]);
+    Loaded { value: Found::Good(identity), subjects, until: ends.flatten().min() }
 }
 
 /// Who shows the credential, and what they hold: the rows of `KEY_FIND` or `SESSION_FIND`, one per grant.
@@ -162,13 +175,9 @@ impl Authenticator for Credentials {
 
     fn identify<'a>(&'a self, credential: &'a Credential) -> BoxFuture<'a, Result<Found>> {
         Box::pin(async move {
-            let key = hash(credential.text.expose());
-            if let Some(found) = self.cache.get(&key) {
-                return Ok(found);
-            }
-            let found = self.find(credential.text.expose(), &key).await?;
-            self.cache.insert(key, found.clone());
-            Ok(found)
+            let text = credential.text.expose();
+            let key = hash(text);
+            self.remembered.get(key.clone(), || self.find(text, key)).await
         })
     }
 }

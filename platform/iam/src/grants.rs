@@ -14,8 +14,9 @@ use web::{Page, check_generation};
 use crate::events::{GrantCreated, GrantEnded};
 use crate::model::*;
 use crate::policy::*;
+use crate::revocation::revoke;
 use crate::roles::{ORGANIZATION_OWNER, PLATFORM_OPERATOR};
-use crate::{Iam, store};
+use crate::{Iam, revocation, store};
 
 /// A grant to make.
 #[derive(Debug, Clone, Copy)]
@@ -231,6 +232,7 @@ pub(crate) async fn give(tx: &mut Tx<'_>, context: &Context, new: NewGrant) -> R
         &grant.expires_at,
     ];
     tx.execute(store::GRANT_INSERT, params).await.map_err(refused)?;
+    revoke(tx, revocation::Kind::Authority, *person).await?;
     let change = change::<GrantCreate>(&grant, None).event(&GrantCreated { grant: &grant });
     Ok((grant, change))
 }
@@ -247,6 +249,7 @@ async fn end(tx: &mut Tx<'_>, id: GrantId, if_match: Option<i64>) -> Result<db::
     }
     let now = tx.now();
     tx.execute(store::GRANT_END, &[id.as_uuid(), &now]).await?;
+    revoke(tx, revocation::Kind::Authority, *before.person_id.as_uuid()).await?;
     let after = Grant { ended_at: Some(now), generation: before.generation + 1, ..before.clone() };
     let change = change::<GrantEnd>(&after, Some(&before)).event(&GrantEnded { grant: &after });
     Ok(tx.record(change).with(after))

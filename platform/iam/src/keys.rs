@@ -14,7 +14,8 @@ use crate::credentials::{CredentialKind, hash};
 use crate::events::{KeyCreated, KeyRevoked};
 use crate::model::*;
 use crate::policy::*;
-use crate::{Iam, store};
+use crate::revocation::revoke;
+use crate::{Iam, revocation, store};
 
 pub static KEY_SECONDS_MAX: Setting<u64> = Setting::new(
     "iam.api_key_seconds_max",
@@ -141,6 +142,7 @@ impl Iam {
                 }
                 let now = tx.now();
                 tx.execute(store::KEY_REVOKE, &[id.as_uuid(), &now]).await?;
+                revoke(tx, revocation::Kind::Credential, *id.as_uuid()).await?;
                 let after =
                     ApiKey { revoked_at: Some(now), generation: before.generation + 1, ..before.clone() };
                 let change = change::<KeyRevoke>(&after, Some(&before)).event(&KeyRevoked { key: &after });

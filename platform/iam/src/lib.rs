@@ -26,6 +26,8 @@ mod organizations;
 mod people;
 mod policy;
 mod projects;
+mod remembered;
+pub mod revocation;
 mod roles;
 mod store;
 mod summary;
@@ -46,6 +48,8 @@ pub use bootstrap::{Seeded, SeededKey};
 pub use credentials::{Credentials, SESSION_COOKIE};
 pub use model::{ARCHIVED, NAME_TAKEN, Organization, OrganizationId, Project, ProjectId, ProjectKind};
 pub use policy::{POLICY, SYSTEM_BOOTSTRAP};
+pub use remembered::{Loaded, REVOCATION_UNKNOWN, Remembered};
+pub use revocation::Revocations;
 pub use roles::{ORGANIZATION_OWNER, PLATFORM_OPERATOR, ROLES, role};
 
 /// The identity domain. Cheap to clone.
@@ -83,8 +87,8 @@ impl Iam {
             endpoints: http::endpoints(self),
             tags: http::TAGS,
             events: events(),
-            errors: model::errors(),
-            settings: credentials::settings(),
+            errors: [model::errors(), vec![&remembered::REVOCATION_UNKNOWN]].concat(),
+            settings: [credentials::settings(), revocation::settings(), remembered::settings()].concat(),
             projections: vec![Arc::new(summary::OrganizationSummary)],
         }
     }
@@ -92,7 +96,10 @@ impl Iam {
 
 pub const MIGRATION_SET: MigrationSet = MigrationSet {
     domain: "iam",
-    migrations: &[Migration { version: 1, name: "iam", sql: include_str!("../migrations/0001_iam.sql") }],
+    migrations: &[
+        Migration { version: 1, name: "iam", sql: include_str!("../migrations/0001_iam.sql") },
+        Migration { version: 2, name: "revocation", sql: include_str!("../migrations/0002_revocation.sql") },
+    ],
 };
 
 fn events() -> Vec<EventInfo> {

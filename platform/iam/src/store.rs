@@ -181,7 +181,7 @@ UPDATE iam.api_key SET revoked_at = $2, generation = generation + 1 WHERE id = $
 
 /// A key that opens the door, with what its owner holds: a row per grant, or one without.
 pub const KEY_FIND: &str = "
-SELECT k.person_id, k.id, k.expires_at, k.org_id, k.project_id, k.actions, g.role, g.org_id, g.project_id
+SELECT k.person_id, k.id, k.expires_at, k.org_id, k.project_id, k.actions, g.role, g.org_id, g.project_id, g.expires_at
 FROM iam.api_key k JOIN iam.person p ON p.id = k.person_id AND p.state = 'active'
 LEFT JOIN iam.role_grant g ON g.person_id = p.id AND g.ended_at IS NULL AND (g.expires_at IS NULL OR g.expires_at > $2)
 WHERE k.key_hash = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)";
@@ -203,13 +203,13 @@ INSERT INTO iam.session (id, person_id, token_hash, created_at, expires_at) VALU
 
 /// A session in force, with what its owner holds: a row per grant, or one without.
 pub const SESSION_FIND: &str = "
-SELECT s.person_id, s.id, s.expires_at, NULL::uuid, NULL::uuid, NULL::text[], g.role, g.org_id, g.project_id
+SELECT s.person_id, s.id, s.expires_at, NULL::uuid, NULL::uuid, NULL::text[], g.role, g.org_id, g.project_id, g.expires_at
 FROM iam.session s JOIN iam.person p ON p.id = s.person_id AND p.state = 'active'
 LEFT JOIN iam.role_grant g ON g.person_id = p.id AND g.ended_at IS NULL AND (g.expires_at IS NULL OR g.expires_at > $2)
 WHERE s.token_hash = $1 AND s.revoked_at IS NULL AND s.expires_at > $2";
 
 /// Was it ever one?
-pub const SESSION_KNOWN: &str = "SELECT FROM iam.session WHERE token_hash = $1";
+pub const SESSION_KNOWN: &str = "SELECT id FROM iam.session WHERE token_hash = $1";
 
 pub const SUMMARY_UPSERT: &str = "
 INSERT INTO iam.organization_summary (org_id, projects_active, projects_archived)
@@ -326,3 +326,23 @@ fn stored_name(text: &str) -> Result<Name> {
     Name::parse(text)
         .map_err(|error| Error::from(db::DbError::Unexpected(format!("a stored name is not valid: {error}"))))
 }
+
+pub const REVOCATION_INSERT: &str = "INSERT INTO iam.revocation (kind, subject) VALUES ($1, $2)";
+
+/// One statement, so one snapshot: what is not in this answer has an id that is not below the floor in it. Always at
+/// least one row. The session is part of the history: a PostgreSQL that crashed gives ids out again that were below the
+/// floor, if nothing of them had reached the disk, and every crash ends the session. `$1` is the floor of the last answer; the first question has none and gets a floor only.
+pub const REVOCATION_FOLLOW: &str = "
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, clock_timestamp(),
+       format('%s/%s/%s/%s', system.system_identifier, checkpoint.timeline_id,
+              (SELECT oid FROM pg_database WHERE datname = current_database()),
+              (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid())),
+       revoked.xid::text::bigint, revoked.subject
+FROM pg_control_system() system CROSS JOIN pg_control_checkpoint() checkpoint
+LEFT JOIN LATERAL (SELECT xid, subject FROM iam.revocation r
+                   WHERE r.xid >= $1::bigint::text::xid8 AND r.cluster = system.system_identifier LIMIT $2) revoked ON true";
+
+/// By the database's clock, which also wrote `at`.
+pub const REVOCATION_PRUNE: &str = "
+WITH gone AS (DELETE FROM iam.revocation WHERE at < clock_timestamp() - $1::bigint * interval '1 second' RETURNING 1)
+SELECT count(*) FROM gone";

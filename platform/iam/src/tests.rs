@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::events::{Feed, Sequencer, run_projection};
 use authz::{Context, Grant, Place, Standing};
-use db::Login;
+use db::{Line, Login};
 use flow::{Fence, Machine, Runner, Step};
 use testkit::{SPINE, TestDb, eventually};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,14 @@ use web::{Authenticator as _, Credential, Found};
 
 use crate::archive::{ArchiveData, ArchiveEffect, ArchiveFacts, ArchiveOrganization, ArchiveState};
 use crate::summary::OrganizationSummary;
-use crate::{Credentials, Iam, MIGRATION_SET, POLICY, ROLES};
+use crate::{Credentials, Iam, MIGRATION_SET, POLICY, ROLES, Revocations};
+
+/// Tells who is calling. Nobody follows revocations, so everyone is looked up.
+fn credentials(test: &TestDb) -> Credentials {
+    let line = Line::new(test.target(Login::App), "iam.revocations", true);
+    let revocations = Revocations::new(line, test.nudges.clone(), test.settings.clone());
+    Credentials::new(&test.db, revocations, test.settings.clone(), false)
+}
 
 fn name(text: &str) -> Name {
     Name::parse(text).unwrap()
@@ -97,7 +104,7 @@ async fn a_session_that_is_over_is_stale_and_one_that_never_was_is_wrong() {
                                       ('gpuaas_ses_revoked', now() + interval '1 day', now())) s (token, expires_at, revoked_at)",
     )
     .await;
-    let credentials = Credentials::new(&test.db, false);
+    let credentials = credentials(&test);
     for (token, expected) in [("open", "Good"), ("over", "Stale"), ("revoked", "Stale"), ("guessed", "Wrong")]
     {
         let credential = Credential { text: Secret::new(format!("gpuaas_ses_{token}")), optional: true };

@@ -1,4 +1,4 @@
-//! `[nats]`: where events are copied to.
+//! `[nats]`: where events are copied to, and what replicas may nudge each other by.
 
 use std::path::PathBuf;
 

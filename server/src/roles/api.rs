@@ -21,8 +21,9 @@ pub struct Listeners {
 /// Starts the listeners. `internal` is added to the public one where health and metrics share its address (in `up`).
 pub fn start(process: &mut Process, listeners: Listeners, internal: Option<Router>) -> Result<(), Failure> {
     let app = process.app()?;
+    let revocations = process.follow_revocations();
     let gate = Gate::new(
-        Arc::new(Credentials::new(&app.db, process.tls)),
+        Arc::new(Credentials::new(&app.db, revocations, app.settings.clone(), process.tls)),
         Limits::new(app.settings.clone()),
         app.db.ids().clone(),
     );

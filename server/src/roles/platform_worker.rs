@@ -21,6 +21,7 @@ pub fn start(process: &mut Process) -> Result<(), Failure> {
     process.spawn("partitions", async move {
         while !stop.is_cancelled() {
             keep_partitions(&app).await;
+            prune_revocations(&app).await;
             tokio::select! {
                 () = tokio::time::sleep(PARTITION_SWEEP) => {}
                 () = stop.cancelled() => {}
@@ -113,6 +114,12 @@ pub async fn keep_partitions(app: &App) {
         }
     }
     name_who_holds_back(app, &internal).await;
+}
+
+async fn prune_revocations(app: &App) {
+    if let Err(error) = iam::revocation::prune(&app.db.internal("iam.revocations"), &app.settings).await {
+        tracing::warn!(%error, "old revocations could not be deleted");
+    }
 }
 
 /// Events that somebody has not read are kept beyond their time. Someone should know, before the disk is full.

@@ -121,9 +121,10 @@ async fn a_stream_ends_when_its_key_is_revoked_or_expires() {
     let ended = [open(&revoked).await, open(&expiring).await];
     let mut going_on = open(&good).await;
     let end =
-        "UPDATE iam.api_key SET revoked_at = CASE WHEN key_hash = sha256($1::text::bytea) THEN now() END,
+        "WITH ended AS (UPDATE iam.api_key SET revoked_at = CASE WHEN key_hash = sha256($1::text::bytea) THEN now() END,
                       expires_at = CASE WHEN key_hash = sha256($2::text::bytea) THEN now() END
-               WHERE key_hash IN (sha256($1::text::bytea), sha256($2::text::bytea))";
+               WHERE key_hash IN (sha256($1::text::bytea), sha256($2::text::bytea)) RETURNING id)
+         INSERT INTO iam.revocation (kind, subject) SELECT 'credential', id FROM ended";
     assert_eq!(database().await.execute(end, &[&texts[0], &texts[1]]).await.unwrap(), 2);
     for stream in ended {
         tokio::time::timeout(Duration::from_secs(20), stream.collect())

@@ -155,7 +155,7 @@ async fn two_replicas_of_every_role_do_nothing_twice_and_one_may_die() {
 
 /// What the next version might add: a column the present one does not know, a table, an index.
 const EXPANDING: Migration = Migration {
-    version: 2,
+    version: 3,
     name: "next",
     sql: "ALTER TABLE iam.organization ADD COLUMN note text NOT NULL DEFAULT '';
           CREATE TABLE iam.note (id uuid PRIMARY KEY, org_id uuid NOT NULL, text text NOT NULL);
@@ -164,7 +164,7 @@ const EXPANDING: Migration = Migration {
 };
 /// And what it might take away a release later.
 const CONTRACTING: Migration = Migration {
-    version: 3,
+    version: 4,
     name: "later",
     sql: "-- contract: nobody reads it any more\nDROP TABLE iam.note;",
 };
@@ -219,7 +219,7 @@ async fn the_present_version_runs_beside_the_next_one() {
     let refused = start_again(&replicas[1]);
     let said = text(&refused);
     assert!(
-        !refused.status.success() && said.contains("newer version") && said.contains("migration 3"),
+        !refused.status.success() && said.contains("newer version") && said.contains("migration 4"),
         "{said}"
     );
     drop(stays);

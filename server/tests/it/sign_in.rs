@@ -117,7 +117,9 @@ async fn a_session_that_is_over_is_nobodys() {
     let with =
         async |path: &str| anonymous.send(Method::GET, path, &[("cookie", &cookie)], None).await.unwrap();
     with("/api/v1/session").await.expect(200);
-    let sql = "UPDATE iam.session SET expires_at = now() WHERE token_hash = sha256(convert_to($1, 'UTF8'))";
+    let sql = "WITH over AS (UPDATE iam.session SET expires_at = now()
+                             WHERE token_hash = sha256(convert_to($1, 'UTF8')) RETURNING id)
+               INSERT INTO iam.revocation (kind, subject) SELECT 'credential', id FROM over";
     let token = cookie.split_once('=').unwrap().1;
     assert_eq!(crate::shared::database().await.execute(sql, &[&token]).await.unwrap(), 1);
     eventually("the session is over", async || with("/api/v1/orgs").await.status == 401).await;

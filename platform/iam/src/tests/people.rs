@@ -11,7 +11,7 @@ use super::{domain, name};
 use crate::grants::{GrantFilter, NewGrant};
 use crate::keys::NewKey;
 use crate::model::*;
-use crate::{Credentials, Iam, MIGRATION_SET, ORGANIZATION_OWNER, PLATFORM_OPERATOR, role};
+use crate::{Iam, MIGRATION_SET, ORGANIZATION_OWNER, PLATFORM_OPERATOR, role};
 
 struct World {
     test: TestDb,
@@ -89,7 +89,7 @@ impl World {
 
     async fn show(&self, key: &Secret) -> Option<Identity> {
         let credential = Credential { text: key.clone(), optional: false };
-        match Credentials::new(&self.test.db, false).identify(&credential).await.unwrap() {
+        match super::credentials(&self.test).identify(&credential).await.unwrap() {
             Found::Good(identity) => Some(identity),
             Found::Stale | Found::Wrong => None,
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ::policy::Policies;
 use authz::{Actor, ActorKind, Context, Grant, Place, Standing, Subject};
-use db::{Db, Login, Settings};
-use iam::{Iam, OrganizationId, ProjectId};
+use db::{Db, Line, Login, Settings};
+use iam::{Credentials, Iam, OrganizationId, ProjectId, Revocations};
 use testkit::{SPINE, TestDb};
 use tokio_postgres::Client;
 use types::{Entropy, Id, Name, Secret, SystemEntropy};
@@ -46,6 +46,13 @@ pub struct World {
 }
 
 impl World {
+    /// Tells who is calling. Nobody follows revocations here, so everyone is looked up.
+    pub fn credentials(&self) -> Credentials {
+        let line = Line::new(self.test.target(Login::App), "iam.revocations", true);
+        let revocations = Revocations::new(line, self.db.nudges().clone(), self.settings.clone());
+        Credentials::new(&self.db, revocations, self.settings.clone(), false)
+    }
+
     pub async fn new() -> Self {
         let sets = [SPINE, iam::MIGRATION_SET, MIGRATION_SET];
         let test = TestDb::plan(&sets).at("2026-11-15T08:00:00Z").connections(4).start().await;

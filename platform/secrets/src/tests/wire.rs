@@ -5,7 +5,7 @@ use crate::*;
 use axum::body::Body;
 use axum::http::{Method, Request, header};
 use http_body_util::BodyExt as _;
-use iam::{Credentials, SeededKey};
+use iam::SeededKey;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tower::ServiceExt as _;
@@ -35,7 +35,7 @@ impl Api {
     pub async fn of(world: &World, tenant: &Tenant) -> Self {
         let key = world.iam.seed_key(SeededKey::Owner(tenant.organization), "test").await.unwrap();
         let gate = web::Gate::new(
-            Arc::new(Credentials::new(&world.db, false)),
+            Arc::new(world.credentials()),
             web::Limits::new(world.settings.clone()),
             world.db.ids().clone(),
         );
