@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use authz::{Action, Actor, ActorKind};
+use authz::{Action, Actor, ActorKind, Grant, Place, Standing};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
@@ -46,12 +46,17 @@ impl Authenticator for Names {
         let identity = known.map(|name| Identity {
             actor: Actor::new(ActorKind::User, name),
             home: name.split_once('@').map(|(_, home)| organization(home)),
+            standing: Arc::new(if name.contains('@') { Standing::default() } else { operator() }),
             ..Identity::anonymous()
         });
         let is_stale = credential.text.expose().starts_with("cookie-of-yesterday");
         let found = identity.map_or(if is_stale { Found::Stale } else { Found::Wrong }, Found::Good);
         Box::pin(async { Ok(found) })
     }
+}
+
+fn operator() -> Standing {
+    Standing::of([Grant::fixed(Place::Platform, "platform.operator")])
 }
 
 /// The organization `…@name` belongs to.

@@ -120,7 +120,7 @@ async fn a_session_that_is_over_is_stale_and_one_that_never_was_is_wrong() {
 #[tokio::test]
 async fn a_neighbours_cookie_does_not_hide_the_session() {
     let test = TestDb::kernel().await;
-    let credentials = Credentials::new(&test.db, false);
+    let credentials = credentials(&test);
     for cookies in
         ["a=1; gpuaas_session=mine", "x=\u{e9}; gpuaas_session=mine", "gpuaas_session=mine;y=\u{1f600}"]
     {
