@@ -26,6 +26,9 @@ pub(crate) fn address(issuer: &str) -> String {
 }
 
 pub(crate) async fn discover(outgoing: &Outgoing, issuer: &str, trust: Trust) -> Result<Metadata> {
+    if issuer.contains(['?', '#']) {
+        return Err(PROVIDER_MISCONFIGURED.error("an issuer has neither a query nor a fragment"));
+    }
     let url = outgoing.allowed(&address(issuer), trust)?;
     let document = document(outgoing, &url, trust, "description").await?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);

@@ -40,7 +40,7 @@ pub use assurance::{Assurance, StrongRule};
 pub use challenge::step_up_challenge;
 pub use claims::{ClaimPath, Profile};
 pub use device::UserCode;
-pub use jose::{Claims, Expected, Refusal, Signer, TokenKind, verify};
+pub use jose::{Claims, Expected, Refusal, Signer, TokenKind, claimed_issuer, verify};
 pub use keys::{Algorithm, KeySet, PublicKey, jwks};
 pub use logout::LoggedOut;
 pub use model::{PROVIDER_MISCONFIGURED, PROVIDER_UNREACHABLE, SIGN_IN_REJECTED, errors};

@@ -153,7 +153,8 @@ impl Scene {
         let mut config = config(&fake.issuer);
         configure(&mut config);
         let clock = Arc::new(ManualClock::at(now()));
-        let settings = settings(changes);
+        // A busy machine is not a slow provider: only tests of slowness are in a hurry.
+        let settings = settings(with(&json!({"signin.provider_timeout_ms": 20_000}), changes));
         let outgoing = Outgoing::new(Mode::Development, settings.clone()).unwrap();
         let entropy = Arc::new(SeededEntropy::new(1));
         let surroundings = Surroundings { outgoing, clock: clock.clone(), entropy, settings };

@@ -164,6 +164,18 @@ fn one_kind_of_token_does_not_pass_for_another() {
 }
 
 #[test]
+fn an_assertion_names_the_machine_whose_keys_to_try() {
+    let token = key("EdDSA").sign(&json!({"iss": "sva_1", "sub": "sva_1"}));
+    assert_eq!(claimed_issuer(&token, 1024).as_deref(), Some("sva_1"));
+    assert_eq!(claimed_issuer(&token, 10), None);
+    for rubbish in
+        ["", ".", "a.b.c", &format!(".{}.", encode("[]")), &format!(".{}.", encode(r#"{"iss":7}"#))]
+    {
+        assert_eq!(claimed_issuer(rubbish, 1024), None);
+    }
+}
+
+#[test]
 fn issuer_and_audience_must_be_exactly_ours() {
     for issuer in ["https://login.example.test/", "https://LOGIN.example.test", "https://evil.test"] {
         check_claims(json!({"iss": issuer}), Err(Refusal::Issuer));

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::json;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{self, pki_types::PrivateKeyDer};
 use types::{ManualClock, SeededEntropy};
 
 use super::fake_provider::{config, refused, settings};
@@ -105,28 +107,52 @@ fn addresses_are_judged_by_who_gave_them() {
     }
 }
 
+fn provider(issuer: &str, trust: Trust) -> Provider {
+    let settings = settings(json!({"signin.provider_timeout_ms": 20_000}));
+    let outgoing = Outgoing::new(Mode::Production, settings.clone()).unwrap();
+    let (clock, entropy) = (Arc::new(ManualClock::at(now())), Arc::new(SeededEntropy::new(1)));
+    let config = ProviderConfig { trust, ..config(issuer) };
+    Provider::new(config, Surroundings { outgoing, clock, entropy, settings })
+}
+
 /// A public-looking name that leads inside: only the resolver can see it. `localhost` is such a name on every machine.
 #[tokio::test]
 async fn a_name_that_leads_inside_is_not_dialled_for_a_tenant() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let issuer = format!("https://localhost:{}", listener.local_addr().unwrap().port());
-    let provider = |trust| {
-        let settings = settings(json!({"signin.provider_timeout_ms": 2_000}));
-        let outgoing = Outgoing::new(Mode::Production, settings.clone()).unwrap();
-        let (clock, entropy) = (Arc::new(ManualClock::at(now())), Arc::new(SeededEntropy::new(1)));
-        let config = ProviderConfig { trust, ..config(&issuer) };
-        Provider::new(config, Surroundings { outgoing, clock, entropy, settings })
-    };
     let wish = Wish::default();
-    let tenant = provider(Trust::Tenant);
+    let tenant = provider(&issuer, Trust::Tenant);
     tokio::select! {
         outcome = tenant.begin(&wish) => refused(outcome, &PROVIDER_MISCONFIGURED, "not a public one"),
         _ = listener.accept() => panic!("the address was dialled"),
     }
     // The operator's own provider may be there, so that one is dialled.
-    let operator = provider(Trust::Operator);
+    let operator = provider(&issuer, Trust::Operator);
     tokio::select! {
         _ = operator.begin(&wish) => panic!("the address was not dialled"),
         accepted = listener.accept() => drop(accepted),
     }
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_not_believed() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let tls =
+        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let issuer = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    let server = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        TlsAcceptor::from(Arc::new(tls)).accept(stream).await.map(drop)
+    };
+    let (wish, provider) = (Wish::default(), provider(&issuer, Trust::Operator));
+    let (begun, served) = tokio::join!(provider.begin(&wish), server);
+    refused(begun, &PROVIDER_UNREACHABLE, "cannot be reached");
+    assert!(served.is_err(), "the handshake was finished");
 }

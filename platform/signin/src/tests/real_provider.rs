@@ -30,7 +30,7 @@ async fn start(logout_to: &str) -> OidcProvider {
 }
 
 fn provider(op: &OidcProvider, alg: &str) -> Provider {
-    let settings = settings(json!({}));
+    let settings = settings(json!({"signin.provider_timeout_ms": 20_000}));
     let secret = Secret::new("a secret: with + and %".to_owned());
     let client_auth = if alg == "PS256" { ClientAuth::Post(secret) } else { ClientAuth::Basic(secret) };
     let strong = StrongRule { acr: vec!["urn:gpuaas:strong".to_owned()], amr: Vec::new() };
