@@ -112,7 +112,7 @@ impl App {
         );
         let audit = Audit::new(db.clone(), settings.clone(), Arc::clone(&decider));
         let system = System::new(db.clone(), feed.clone(), settings.clone(), decider, parts.stop);
-        let domains = vec![iam.domain(), audit.domain(), secrets.domain(), system.domain()];
+        let domains = vec![iam.domain(), audit.domain(), secrets.domain(), signin::domain(), system.domain()];
         Self { db, feed, settings, iam, secrets, clock, domains }
     }
 

@@ -74,10 +74,15 @@ impl HttpClient {
         headers: &[(&str, &str)],
         body: Option<&Value>,
     ) -> std::io::Result<Reply> {
-        let response = self.open(method, path, headers, body).await?;
-        let (parts, body) = response.into_parts();
-        let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
-        Ok(Reply { status: parts.status, headers: parts.headers, body })
+        whole(self.open(method, path, headers, body).await?).await
+    }
+
+    /// Posts a form, as a page of a provider's would.
+    pub async fn post_form(&self, path: &str, headers: &[(&str, &str)], form: &str) -> Reply {
+        let form_type = ("content-type", "application/x-www-form-urlencoded");
+        let headers = [headers, &[form_type]].concat();
+        let response = self.request(Method::POST, path, &headers, Bytes::from(form.to_owned())).await;
+        whole(response.expect("an answer")).await.expect("a whole answer")
     }
 
     /// The head of the answer, with the body still to come: for streams.
@@ -88,6 +93,18 @@ impl HttpClient {
         headers: &[(&str, &str)],
         body: Option<&Value>,
     ) -> std::io::Result<http::Response<hyper::body::Incoming>> {
+        let Some(body) = body else { return self.request(method, path, headers, Bytes::new()).await };
+        let headers = [&[("content-type", "application/json")], headers].concat();
+        self.request(method, path, &headers, Bytes::from(body.to_string())).await
+    }
+
+    async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> std::io::Result<http::Response<hyper::body::Incoming>> {
         let stream = TcpStream::connect(&self.authority).await?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
@@ -97,14 +114,16 @@ impl HttpClient {
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        if body.is_some() {
-            request = request.header("content-type", "application/json");
-        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let bytes = body.map(|value| Bytes::from(value.to_string())).unwrap_or_default();
-        let request = request.body(Full::new(bytes)).expect("a well-formed request");
+        let request = request.body(Full::new(body)).expect("a well-formed request");
         sender.send_request(request).await.map_err(std::io::Error::other)
     }
+}
+
+async fn whole(response: http::Response<hyper::body::Incoming>) -> std::io::Result<Reply> {
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
+    Ok(Reply { status: parts.status, headers: parts.headers, body })
 }

@@ -1,4 +1,4 @@
-//! What tests stand on: a real PostgreSQL with a database per test, real NATS and `gpuaasd` processes, and waiting
+//! What tests stand on: a real PostgreSQL with a database per test, real NATS, OpenID provider and `gpuaasd` processes, and waiting
 //! for a state instead of sleeping.
 //!
 //! ```text
@@ -31,6 +31,7 @@ mod gpuaasd;
 mod http_client;
 mod nats;
 mod net;
+mod oidc;
 mod postgres;
 mod proxy;
 pub mod released;
@@ -52,6 +53,7 @@ pub use gpuaasd::{Gpuaasd, binary};
 pub use http_client::{HttpClient, Reply};
 pub use nats::NatsServer;
 pub use net::free_port;
+pub use oidc::{Browser, OidcProvider, Visit};
 pub use postgres::{PrivatePostgres, shared_connection};
 pub use proxy::Proxy;
 pub use s3::S3Server;
