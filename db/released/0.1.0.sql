@@ -532,6 +532,37 @@ ALTER TABLE ONLY iam.project FORCE ROW LEVEL SECURITY;
 ALTER TABLE iam.project OWNER TO ${owner};
 
 --
+-- Name: revocation; Type: TABLE; Schema: iam; Owner: ${owner}
+--
+
+CREATE TABLE iam.revocation (
+    id bigint NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL,
+    cluster bigint DEFAULT (pg_control_system()).system_identifier NOT NULL,
+    kind text NOT NULL COLLATE pg_catalog."C",
+    subject uuid NOT NULL,
+    at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT revocation_kind_check CHECK ((kind = ANY (ARRAY['credential'::text, 'principal'::text, 'authority'::text, 'organization'::text, 'role'::text, 'provider_session'::text])))
+);
+
+
+ALTER TABLE iam.revocation OWNER TO ${owner};
+
+--
+-- Name: revocation_id_seq; Type: SEQUENCE; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE iam.revocation ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME iam.revocation_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
 -- Name: role_grant; Type: TABLE; Schema: iam; Owner: ${owner}
 --
 
@@ -991,7 +1022,7 @@ ALTER TABLE ONLY spine.outbox ATTACH PARTITION spine.outbox_default DEFAULT;
 -- Data for Name: era; Type: TABLE DATA; Schema: audit; Owner: ${owner}
 --
 
-INSERT INTO audit.era VALUES (1, 0, 7708613477265712219);
+INSERT INTO audit.era VALUES (1, 0, 7708620519950306349);
 
 
 --
@@ -1062,6 +1093,12 @@ INSERT INTO audit.tree VALUES (true, 0, '\x0000000000000000', '0', '00000000-000
 
 
 --
+-- Data for Name: revocation; Type: TABLE DATA; Schema: iam; Owner: ${owner}
+--
+
+
+
+--
 -- Data for Name: role_grant; Type: TABLE DATA; Schema: iam; Owner: ${owner}
 --
 
@@ -1083,10 +1120,11 @@ INSERT INTO audit.tree VALUES (true, 0, '\x0000000000000000', '0', '00000000-000
 -- Data for Name: gpuaas_migration; Type: TABLE DATA; Schema: public; Owner: ${owner}
 --
 
-INSERT INTO public.gpuaas_migration VALUES ('spine', 1, 'spine', '\x1cdc3fc4304948c69e5b571a4baedd9667aef550ab2c92ddae63ae2a771ede22', true, '2026-11-16 03:57:18.8643+00');
-INSERT INTO public.gpuaas_migration VALUES ('iam', 1, 'iam', '\xfa6e73063d6a736c782ec9f0c1bf24bdc0825bc30326477b5447f7f66542941d', true, '2026-11-16 03:57:18.931813+00');
-INSERT INTO public.gpuaas_migration VALUES ('audit', 1, 'audit', '\x486e05bb9ac97b6dd6ace828a8dfaa5b20eca284a90c44676908b93ecf79464e', true, '2026-11-16 03:57:18.983393+00');
-INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x2cbfd9a18a7c9f95fe095e769d2eae31efae557fba9753e786e5374dbb4cc06d', true, '2026-11-16 03:57:19.000991+00');
+INSERT INTO public.gpuaas_migration VALUES ('spine', 1, 'spine', '\x1cdc3fc4304948c69e5b571a4baedd9667aef550ab2c92ddae63ae2a771ede22', true, '2026-11-16 04:24:38.052713+00');
+INSERT INTO public.gpuaas_migration VALUES ('iam', 1, 'iam', '\xfa6e73063d6a736c782ec9f0c1bf24bdc0825bc30326477b5447f7f66542941d', true, '2026-11-16 04:24:38.090511+00');
+INSERT INTO public.gpuaas_migration VALUES ('iam', 2, 'revocation', '\x5294daa96a2d9f8246eaa61992136f3af8e204ac624f0dc48cb149564b831b73', true, '2026-11-16 04:24:38.112973+00');
+INSERT INTO public.gpuaas_migration VALUES ('audit', 1, 'audit', '\x486e05bb9ac97b6dd6ace828a8dfaa5b20eca284a90c44676908b93ecf79464e', true, '2026-11-16 04:24:38.118294+00');
+INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x2cbfd9a18a7c9f95fe095e769d2eae31efae557fba9753e786e5374dbb4cc06d', true, '2026-11-16 04:24:38.137708+00');
 
 
 --
@@ -1153,13 +1191,20 @@ INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x2cbfd9a1
 -- Data for Name: sequencer; Type: TABLE DATA; Schema: spine; Owner: ${owner}
 --
 
-INSERT INTO spine.sequencer VALUES (true, 1, 0, '-infinity', '0', '00000000-0000-0000-0000-000000000000', 7708613477265712219);
+INSERT INTO spine.sequencer VALUES (true, 1, 0, '-infinity', '0', '00000000-0000-0000-0000-000000000000', 7708620519950306349);
 
 
 --
 -- Data for Name: setting; Type: TABLE DATA; Schema: spine; Owner: ${owner}
 --
 
+
+
+--
+-- Name: revocation_id_seq; Type: SEQUENCE SET; Schema: iam; Owner: ${owner}
+--
+
+SELECT pg_catalog.setval('iam.revocation_id_seq', 1, false);
 
 
 --
@@ -1296,6 +1341,14 @@ ALTER TABLE ONLY iam.person
 
 ALTER TABLE ONLY iam.project
     ADD CONSTRAINT project_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: revocation revocation_pkey; Type: CONSTRAINT; Schema: iam; Owner: ${owner}
+--
+
+ALTER TABLE ONLY iam.revocation
+    ADD CONSTRAINT revocation_pkey PRIMARY KEY (id);
 
 
 --
@@ -1506,6 +1559,13 @@ CREATE UNIQUE INDEX project_by_org ON iam.project USING btree (org_id, id);
 --
 
 CREATE UNIQUE INDEX project_name_once ON iam.project USING btree (org_id, name_key) WHERE (state <> 'archived'::text);
+
+
+--
+-- Name: revocation_by_xid; Type: INDEX; Schema: iam; Owner: ${owner}
+--
+
+CREATE INDEX revocation_by_xid ON iam.revocation USING btree (xid);
 
 
 --
@@ -2414,6 +2474,13 @@ GRANT SELECT,INSERT,UPDATE ON TABLE iam.person TO ${app};
 
 GRANT SELECT,INSERT,UPDATE ON TABLE iam.project TO ${app};
 GRANT SELECT ON TABLE iam.project TO ${reader};
+
+
+--
+-- Name: TABLE revocation; Type: ACL; Schema: iam; Owner: ${owner}
+--
+
+GRANT SELECT,INSERT,DELETE ON TABLE iam.revocation TO ${app};
 
 
 --
