@@ -534,15 +534,20 @@ GRANT SELECT ON spine.sequencer TO ${sealer};
 GRANT SELECT, UPDATE ON spine.sequencer TO ${relay};
 
 CREATE TABLE spine.setting (
-    scope_kind text NOT NULL,
+    org_id uuid,
     scope_id uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000'::uuid,
     key text NOT NULL,
-    value json NOT NULL,
-    version bigint NOT NULL DEFAULT 1,
-    updated_at timestamp with time zone NOT NULL,
-    CONSTRAINT setting_pkey PRIMARY KEY (scope_kind, scope_id, key),
-    CONSTRAINT setting_scope_kind_check CHECK ((scope_kind = ANY (ARRAY['platform'::text, 'organization'::text, 'project'::text])))
+    value json,
+    generation bigint NOT NULL DEFAULT 1,
+    set_by json NOT NULL,
+    set_at timestamp with time zone NOT NULL,
+    CONSTRAINT setting_pkey PRIMARY KEY (scope_id, key),
+    CONSTRAINT setting_check CHECK (((org_id IS NULL) = (scope_id = '00000000-0000-0000-0000-000000000000'::uuid)))
 );
+ALTER TABLE spine.setting ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY relay ON spine.setting FOR SELECT TO ${relay} USING (true);
+CREATE POLICY sealer ON spine.setting FOR SELECT TO ${sealer} USING (true);
+CREATE POLICY tenant ON spine.setting FOR ALL TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 GRANT INSERT, SELECT, UPDATE ON spine.setting TO ${app};
 GRANT SELECT ON spine.setting TO ${reader};
 GRANT SELECT ON spine.setting TO ${relay};

@@ -9,6 +9,7 @@ use db::migrate::MigrationSet;
 use db::{Db, EventInfo, Internal, Nudges, Pool, SettingInfo, Settings};
 use domain::Domain;
 use events::Feed;
+use governance::Governance;
 use iam::Iam;
 use policy::Policies;
 use secrets::{Keyring, Secrets};
@@ -111,8 +112,17 @@ impl App {
             parts.keys,
         );
         let audit = Audit::new(db.clone(), settings.clone(), Arc::clone(&decider));
+        let governance =
+            Governance::new(db.clone(), settings.clone(), Arc::clone(&decider), iam.clone(), Vec::new());
         let system = System::new(db.clone(), feed.clone(), settings.clone(), decider, parts.stop);
-        let domains = vec![iam.domain(), audit.domain(), secrets.domain(), signin::domain(), system.domain()];
+        let domains = vec![
+            iam.domain(),
+            audit.domain(),
+            secrets.domain(),
+            signin::domain(),
+            governance.domain(),
+            system.domain(),
+        ];
         Self { db, feed, settings, iam, secrets, clock, domains }
     }
 
@@ -159,7 +169,8 @@ pub fn settings(overrides: HashMap<String, Value>) -> Result<Settings, Failure> 
 }
 
 /// What can be done in each domain, and who may.
-const POLICIES: &[DomainPolicy] = &[iam::POLICY, audit::POLICY, secrets::POLICY, system::POLICY];
+const POLICIES: &[DomainPolicy] =
+    &[iam::POLICY, audit::POLICY, secrets::POLICY, governance::POLICY, system::POLICY];
 
 /// Who may do what, over all domains. Compiled once: the policies are part of the program.
 pub fn decider() -> Result<Arc<Policies>, Failure> {

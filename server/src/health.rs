@@ -26,7 +26,7 @@ pub static LATE_SECONDS: Setting<u64> = Setting::new(
     "How long an event may wait for its position before readiness warns, in seconds. For an audit entry's seal: \
      audit.seal_late_seconds.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 
 // fixed: how long a database may take to answer an empty question
 const PING_TIMEOUT: Duration = Duration::from_secs(3);

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::actor::Actor;
 use crate::context::Context;
-use crate::standing::Standing;
+use crate::standing::{Place, Standing};
 
 pub static UNAUTHENTICATED: ErrorCode = ErrorCode::new(
     "unauthenticated",
@@ -88,12 +88,30 @@ impl Resource {
         Self { kind, id: None, organization: None, project: None }
     }
 
+    /// The list of something at a place.
+    pub const fn list_at(kind: &'static str, place: Place) -> Self {
+        match place {
+            Place::Platform => Self::platform(kind),
+            Place::Organization(organization) => Self::in_organization(kind, organization, None),
+            Place::Project { organization, project } => Self::in_project(kind, organization, project, None),
+        }
+    }
+
     pub const fn in_organization(kind: &'static str, organization: Uuid, id: Option<Uuid>) -> Self {
         Self { kind, id, organization: Some(organization), project: None }
     }
 
     pub const fn in_project(kind: &'static str, organization: Uuid, project: Uuid, id: Option<Uuid>) -> Self {
         Self { kind, id, organization: Some(organization), project: Some(project) }
+    }
+
+    /// Where it lies.
+    pub const fn place(&self) -> Place {
+        match (self.organization, self.project) {
+            (None, _) => Place::Platform,
+            (Some(organization), None) => Place::Organization(organization),
+            (Some(organization), Some(project)) => Place::Project { organization, project },
+        }
     }
 
     const fn scope(&self) -> Scope {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::permit::Resource;
@@ -15,6 +17,22 @@ pub enum Place {
 }
 
 impl Place {
+    /// What kind of place it is.
+    pub const fn level(&self) -> Level {
+        match self {
+            Self::Platform => Level::Platform,
+            Self::Organization(_) => Level::Organization,
+            Self::Project { .. } => Level::Project,
+        }
+    }
+
+    /// Itself and the places it lies in, from the outside inward.
+    pub fn from_outside(self) -> impl Iterator<Item = Self> {
+        let organization = self.organization().map(Self::Organization);
+        let project = matches!(self, Self::Project { .. }).then_some(self);
+        std::iter::once(Self::Platform).chain(organization).chain(project)
+    }
+
     /// The organization it lies in, if it does.
     pub const fn organization(&self) -> Option<Uuid> {
         match self {
@@ -130,8 +148,9 @@ impl Standing {
     }
 }
 
-/// What kind of place a role is given at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What kind of place a role is given at, or a setting is set at. What lies in another is greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Level {
     Platform,
     Organization,

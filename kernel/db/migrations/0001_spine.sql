@@ -124,14 +124,18 @@ CREATE TABLE spine.idempotency (
 ) PARTITION BY RANGE (at);
 
 -- -------------------------------------------------------------------------------------------------------- setting
+-- Values that differ from the defaults. scope_id is whose: a project's, an organization's, or nil for the platform's. A
+-- value that was taken back stays as a row without one, so that generation never repeats; what was before is in the audit log.
 CREATE TABLE spine.setting (
-    scope_kind      text        NOT NULL COLLATE "C" CHECK (scope_kind IN ('platform', 'organization', 'project')),
+    org_id          uuid,
     scope_id        uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
     key             text        NOT NULL COLLATE "C",
-    value           json        NOT NULL,
-    version         bigint      NOT NULL DEFAULT 1,
-    updated_at      timestamptz NOT NULL,
-    PRIMARY KEY (scope_kind, scope_id, key)
+    value           json,
+    generation      bigint      NOT NULL DEFAULT 1,
+    set_by          json        NOT NULL,
+    set_at          timestamptz NOT NULL,
+    PRIMARY KEY (scope_id, key),
+    CHECK ((org_id IS NULL) = (scope_id = '00000000-0000-0000-0000-000000000000'))
 );
 
 -- ----------------------------------------------------------------------------------------------------------- flow
@@ -183,9 +187,13 @@ CALL spine.wall('spine.audit_entry', 'ALL', '${app}', '${reader}');
 CALL spine.wall('spine.outbox', 'ALL', '${app}');
 CALL spine.wall('spine.log', 'SELECT', '${app}', '${reader}');
 CALL spine.wall('spine.flow', 'ALL', '${app}');
+CALL spine.wall('spine.setting', 'ALL', '${app}', '${reader}');
 CREATE POLICY sealer ON spine.audit_entry FOR SELECT TO ${sealer} USING (true);
 CREATE POLICY relay ON spine.outbox TO ${relay} USING (true);
 CREATE POLICY relay ON spine.log TO ${relay} USING (true);
+-- Every process reads all settings, whichever login it has.
+CREATE POLICY sealer ON spine.setting FOR SELECT TO ${sealer} USING (true);
+CREATE POLICY relay ON spine.setting FOR SELECT TO ${relay} USING (true);
 
 -- --------------------------------------------------------------------------------------------------------- grants
 -- xid is PostgreSQL's to fill in: a row that claims an old transaction would never be sealed, and never be given a

@@ -29,13 +29,13 @@ pub static NUDGE_GATHER_MS: Setting<u64> = Setting::new(
     "Shortest time between two messages of one replica to the others, in milliseconds; what happens meanwhile is told \
      together.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 static NUDGE_PROBE_SECONDS: Setting<u64> = Setting::new(
     "db.nudge_probe_seconds",
     10,
     "How often a replica that has nothing to tell checks that its listening connection still works, in seconds.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 
 /// The settings of this crate, for the reference.
 pub static SETTINGS: fn() -> Vec<SettingInfo> = || vec![NUDGE_GATHER_MS.info(), NUDGE_PROBE_SECONDS.info()];

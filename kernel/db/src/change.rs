@@ -68,10 +68,15 @@ pub struct DraftEvent {
 impl Change {
     /// `generation` is the resource's after the change.
     pub fn new<K: Kind>(action: &'static str, id: Id<K>, generation: i64) -> Self {
+        Self::named(action, K::NAME, &id.to_string(), generation)
+    }
+
+    /// The same for what has a name of its own instead of an id.
+    pub fn named(action: &'static str, kind: &'static str, name: &str, generation: i64) -> Self {
         Self {
             action,
-            resource_kind: K::NAME,
-            resource_id: id.to_string(),
+            resource_kind: kind,
+            resource_id: name.to_owned(),
             organization: None,
             project: None,
             generation,

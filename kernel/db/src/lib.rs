@@ -50,7 +50,7 @@ pub use nudge::{Listener, LocalNudges, Nudges, Topic, nudge_words};
 pub use partition::PartitionedTable;
 pub use pool::{Pool, PoolOptions, Target};
 pub use read::Reader;
-pub use settings::{Setting, SettingFault, SettingInfo, Settings};
+pub use settings::{Freedom, Resolved, Setting, SettingFault, SettingInfo, Settings, Source, StoredSetting};
 pub use tls::TlsFault;
 pub use tokio_postgres::Row;
 pub use tokio_postgres::types::ToSql;

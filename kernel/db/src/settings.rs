@@ -1,63 +1,285 @@
-//! Typed settings: every limit, rate and retention in the product is one, with a default, a check and a reason.
+//! Typed settings: every limit, rate and retention in the product is one, with a default, bounds and a reason.
 //!
-//! A setting is declared once as a `static`; its value is the most specific one stored in `spine.setting`, else the
-//! default. Reading is a look-up in a snapshot in memory, so it may happen on every request; the snapshot is renewed
-//! after a nudge and periodically, so a change takes effect everywhere without a restart.
+//! A setting is declared once as a `static`. Its value is the innermost one that is stored, of the project, its
+//! organization or the platform, else the default; the declaration says how far inward it may be set, and whether an
+//! inner value may only be lower or higher than the one outside. Reading is a look-up in a snapshot in memory
+//! ([`Settings`]), so it may happen on every request; the snapshot is renewed after a nudge and periodically, so a change
+//! takes effect everywhere without a restart.
+//!
+//! Whether a stored value counts is decided when it is read ([`Setting::resolve`]), by the same rules as when it is put
+//! there: a program with narrower bounds, or a platform that tightens its own value, is right at once.
 
-use std::collections::{HashMap, HashSet};
+mod stored;
+#[cfg(test)]
+mod tests;
+mod values;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use authz::{Level, Place};
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use uuid::Uuid;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::error::DbError;
-use crate::internal::Internal;
-use crate::pool::lock;
+pub use stored::{StoredSetting, lock, store, stored, stored_in};
+pub use values::{SettingFault, Settings};
 
-/// One setting: `static PAGE_LIMIT: Setting<u32> = Setting::new("web.page_limit_max", 200, "…")`.
+/// What a setting's value can be.
+pub trait SettingType:
+    Serialize + DeserializeOwned + JsonSchema + PartialOrd + Clone + Send + Sync + 'static
+{
+}
+impl<T: Serialize + DeserializeOwned + JsonSchema + PartialOrd + Clone + Send + Sync + 'static> SettingType
+    for T
+{
+}
+
+/// One setting: `static PAGE_LIMIT: Setting<u32> = Setting::new("web.page_limit_max", 200, "…").at_least(1)`.
 pub struct Setting<T: 'static> {
     pub key: &'static str,
     pub default: T,
     pub about: &'static str,
-    check: fn(&T) -> bool,
+    min: Option<T>,
+    max: Option<T>,
+    innermost: Level,
+    freedom: Freedom,
+    evidence: Option<&'static str>,
 }
 
-/// A setting by value, for the reference, and for checking what somebody stored under its key.
+/// How an organization's or a project's value may differ from the one outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Freedom {
+    /// Any value within the setting's own bounds.
+    Any,
+    /// Only lower values, or the same: for limits that protect others.
+    Lower,
+    /// Only higher values, or the same.
+    Higher,
+}
+
+/// Where a value in force comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Nobody set it.
+    Default,
+    Platform,
+    Organization,
+    Project,
+    /// Fixed for one process, by its `--setting`.
+    Process,
+}
+
+impl From<Level> for Source {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Platform => Self::Platform,
+            Level::Organization => Self::Organization,
+            Level::Project => Self::Project,
+        }
+    }
+}
+
+/// What holds, where it comes from, and which stored values do not count, with the reason.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved<T> {
+    pub value: T,
+    pub source: Source,
+    pub ignored: Vec<(Level, String)>,
+}
+
+type Refusal = dyn Fn(Level, &Value) -> Option<String> + Send + Sync;
+type Resolve = dyn Fn(&[(Level, &Value)]) -> Resolved<Value> + Send + Sync;
+
+/// A setting by value, for the reference, for people, and for checking what somebody stores under its key.
 #[derive(Clone, Serialize)]
 pub struct SettingInfo {
     pub key: &'static str,
     pub default: Value,
     pub about: &'static str,
+    /// JSON Schema of a value.
+    pub schema: Value,
+    /// Where it can be set.
+    pub scopes: Vec<Level>,
+    #[serde(skip_serializing_if = "is_any")]
+    pub freedom: Freedom,
+    /// What has to be shown before it is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<&'static str>,
     #[serde(skip)]
-    accepts: Arc<dyn Fn(&Value) -> bool + Send + Sync>,
+    resolve: Arc<Resolve>,
+    #[serde(skip)]
+    refusal: Arc<Refusal>,
 }
 
-impl<T: Serialize + DeserializeOwned + Clone + Sync> Setting<T> {
-    pub const fn new(key: &'static str, default: T, about: &'static str) -> Self {
-        Self { key, default, about, check: |_| true }
+fn is_any(freedom: &Freedom) -> bool {
+    *freedom == Freedom::Any
+}
+
+impl SettingInfo {
+    /// What holds if these values are stored, from the outside inward.
+    pub fn resolve(&self, stored: &[(Level, &Value)]) -> Resolved<Value> {
+        (self.resolve)(stored)
     }
 
-    /// A stored value that fails the check is warned of and ignored in favour of the default.
+    /// Why a value would not count, whatever holds outside.
+    pub fn refusal(&self, level: Level, value: &Value) -> Option<String> {
+        (self.refusal)(level, value)
+    }
+}
+
+/// Settings are for the platform as a whole unless they say otherwise.
+impl<T: SettingType> Setting<T> {
+    pub const fn new(key: &'static str, default: T, about: &'static str) -> Self {
+        Self {
+            key,
+            default,
+            about,
+            min: None,
+            max: None,
+            innermost: Level::Platform,
+            freedom: Freedom::Any,
+            evidence: None,
+        }
+    }
+
+    /// Organizations may have a value of their own.
     #[must_use]
-    pub const fn checked(mut self, check: fn(&T) -> bool) -> Self {
-        self.check = check;
+    pub const fn per_organization(mut self) -> Self {
+        self.innermost = Level::Organization;
+        self
+    }
+
+    /// Organizations and projects may have a value of their own.
+    #[must_use]
+    pub const fn per_project(mut self) -> Self {
+        self.innermost = Level::Project;
+        self
+    }
+
+    /// An organization's or a project's value cannot be higher than the one outside.
+    #[must_use]
+    pub const fn only_lower(mut self) -> Self {
+        self.freedom = Freedom::Lower;
+        self
+    }
+
+    /// An organization's or a project's value cannot be lower than the one outside.
+    #[must_use]
+    pub const fn only_higher(mut self) -> Self {
+        self.freedom = Freedom::Higher;
+        self
+    }
+
+    /// It cannot be set before something was shown; `what` says it in words. Whoever offers the setting to people asks
+    /// whether it was (`platform/governance`, `Evidence`) and refuses while nobody can tell.
+    #[must_use]
+    pub const fn needs_evidence(mut self, what: &'static str) -> Self {
+        self.evidence = Some(what);
         self
     }
 
     pub fn info(&'static self) -> SettingInfo {
+        let scopes = [Level::Platform, Level::Organization, Level::Project];
         SettingInfo {
             key: self.key,
-            default: serde_json::to_value(&self.default).unwrap_or(Value::Null),
+            default: to_json(&self.default),
             about: self.about,
-            accepts: Arc::new(|value| self.parse(value).is_some()),
+            schema: self.schema(),
+            scopes: scopes.into_iter().filter(|level| *level <= self.innermost).collect(),
+            freedom: self.freedom,
+            evidence: self.evidence,
+            resolve: Arc::new(|stored| {
+                let Resolved { value, source, ignored } = self.resolve(stored.iter().copied());
+                Resolved { value: to_json(&value), source, ignored }
+            }),
+            refusal: Arc::new(|level, value| self.fit(level, value).err()),
         }
     }
 
-    fn parse(&self, stored: &Value) -> Option<T> {
-        serde_json::from_value(stored.clone()).ok().filter(|value| (self.check)(value))
+    /// What holds if these values are stored, from the outside inward. One that does not count is passed over.
+    fn resolve<'a>(&self, stored: impl IntoIterator<Item = (Level, &'a Value)>) -> Resolved<T> {
+        let mut held = Resolved { value: self.default.clone(), source: Source::Default, ignored: Vec::new() };
+        for (level, value) in stored {
+            match self.judge(level, value, &held.value) {
+                Ok(value) => (held.value, held.source) = (value, level.into()),
+                Err(why) => held.ignored.push((level, why)),
+            }
+        }
+        held
+    }
+
+    /// The value, if it may stand at this level under the one outside.
+    fn judge(&self, level: Level, value: &Value, outside: &T) -> Result<T, String> {
+        let value = self.fit(level, value)?;
+        let refused = match self.freedom {
+            _ if level == Level::Platform => None,
+            Freedom::Any => None,
+            Freedom::Lower => (value > *outside).then_some("higher"),
+            Freedom::Higher => (value < *outside).then_some("lower"),
+        };
+        match refused {
+            Some(how) => {
+                Err(format!("it cannot be {how} than what holds outside, which is {}", to_json(outside)))
+            }
+            None => Ok(value),
+        }
+    }
+
+    /// The value, if it may stand at this level at all.
+    fn fit(&self, level: Level, value: &Value) -> Result<T, String> {
+        if level > self.innermost {
+            return Err(format!("it cannot be set per {}", level_name(level)));
+        }
+        self.parse(value)
+    }
+
+    fn parse(&self, stored: &Value) -> Result<T, String> {
+        let is_beyond = |value: &T| {
+            self.min.as_ref().is_some_and(|min| value < min)
+                || self.max.as_ref().is_some_and(|max| value > max)
+        };
+        let too_large = stored.as_u64().is_some_and(|number| number > ceiling(self.key));
+        match serde_json::from_value::<T>(stored.clone()) {
+            Ok(value) if !is_beyond(&value) && !too_large => Ok(value),
+            _ => Err(format!("it has to be {}", wanted(&self.schema()))),
+        }
+    }
+
+    fn schema(&self) -> Value {
+        let mut schema = SchemaGenerator::default().into_root_schema_for::<T>().to_value();
+        if let Some(fields) = schema.as_object_mut() {
+            fields.remove("$schema");
+            fields.remove("title");
+        }
+        for (bound, declared) in [("minimum", &self.min), ("maximum", &self.max)] {
+            if let Some(declared) = declared {
+                schema[bound] = to_json(declared);
+            }
+        }
+        if schema["type"] == "integer" && schema["maximum"].is_null() {
+            let widest = if schema["format"] == "uint32" { u64::from(u32::MAX) } else { u64::MAX };
+            schema["maximum"] = json!(ceiling(self.key).min(widest));
+        }
+        schema
+    }
+}
+
+impl<T: SettingType + Copy> Setting<T> {
+    #[must_use]
+    pub const fn at_least(mut self, min: T) -> Self {
+        self.min = Some(min);
+        self
+    }
+
+    #[must_use]
+    pub const fn between(mut self, min: T, max: T) -> Self {
+        self.min = Some(min);
+        self.max = Some(max);
+        self
     }
 }
 
@@ -69,117 +291,54 @@ impl Setting<u64> {
 
     /// The value as a duration, for settings whose key ends in `_seconds`.
     pub fn seconds(&self, settings: &Settings) -> Duration {
-        Duration::from_secs(settings.get(self))
+        self.seconds_in(settings, Place::Platform)
+    }
+
+    /// The same at a place.
+    pub fn seconds_in(&self, settings: &Settings, place: Place) -> Duration {
+        Duration::from_secs(settings.get_in(self, place))
     }
 }
 
-#[derive(Default)]
-struct Snapshot {
-    platform: HashMap<String, Value>,
-    scoped: HashMap<(Uuid, String), Value>,
+/// The highest number anyone can mean. Times are at most a century, so that one added to the present is still a date;
+/// everything else is at most what every JSON reader keeps exactly.
+fn ceiling(key: &str) -> u64 {
+    const CENTURY_DAYS: u64 = 36_500; // fixed: see above
+    const EXACT_MAX: u64 = (1 << 53) - 1; // fixed: see above
+    let unit = key.trim_end_matches("_max").trim_end_matches("_min").rsplit('_').next();
+    match unit {
+        Some("days") => CENTURY_DAYS,
+        Some("seconds") => CENTURY_DAYS * 86_400,
+        Some("ms") => CENTURY_DAYS * 86_400_000,
+        _ => EXACT_MAX,
+    }
 }
 
-/// The effective values, as this process knows them.
-#[derive(Clone, Default)]
-pub struct Settings {
-    snapshot: Arc<std::sync::Mutex<Arc<Snapshot>>>,
-    /// Values that win over stored ones in this process: for drills and tests.
-    overrides: Arc<HashMap<String, Value>>,
-    /// Every setting there is; none if nobody said, and then nothing is warned of.
-    registered: Arc<HashMap<&'static str, SettingInfo>>,
-    /// What is wrong with the stored values, so that each fault is told once.
-    faults: Arc<std::sync::Mutex<HashSet<SettingFault>>>,
+/// What a value has to be, in words.
+fn wanted(schema: &Value) -> String {
+    let what = match schema["type"].as_str() {
+        Some("integer") => "a whole number",
+        Some("number") => "a number",
+        Some("boolean") => return "true or false".to_owned(),
+        Some("string") => "a text",
+        _ => "a value that its schema describes",
+    };
+    match (&schema["minimum"], &schema["maximum"]) {
+        (Value::Null, Value::Null) => what.to_owned(),
+        (min, Value::Null) => format!("{what}, at least {min}"),
+        (Value::Null, max) => format!("{what}, at most {max}"),
+        (min, max) => format!("{what} from {min} to {max}"),
+    }
 }
 
-/// A value that is not used, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum SettingFault {
-    #[error("there is no setting {key}")]
-    Unknown { key: String },
-    #[error("{value} is not a value for the setting {key} (default {default}): {}", .about.trim_end_matches('.'))]
-    Refused { key: String, value: String, default: String, about: &'static str },
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Platform => "platform",
+        Level::Organization => "organization",
+        Level::Project => "project",
+    }
 }
 
-impl Settings {
-    /// Settings with some values fixed for this process.
-    pub fn with_overrides(overrides: HashMap<String, Value>) -> Self {
-        Self { overrides: Arc::new(overrides), ..Self::default() }
-    }
-
-    /// Settings of a process that knows which ones there are: a fixed value that none of them takes is a fault, a stored
-    /// one is warned of.
-    pub fn registered(
-        registered: Vec<SettingInfo>,
-        overrides: HashMap<String, Value>,
-    ) -> Result<Self, SettingFault> {
-        let registered = Arc::new(registered.into_iter().map(|info| (info.key, info)).collect());
-        let settings = Self { registered, ..Self::with_overrides(overrides) };
-        match settings.overrides.iter().find_map(|(key, value)| settings.fault(key, value)) {
-            Some(fault) => Err(fault),
-            None => Ok(settings),
-        }
-    }
-
-    fn fault(&self, key: &str, value: &Value) -> Option<SettingFault> {
-        let key = key.to_owned();
-        let Some(info) = self.registered.get(key.as_str()) else {
-            return Some(SettingFault::Unknown { key });
-        };
-        let (value_text, default) = (value.to_string(), info.default.to_string());
-        let refused = SettingFault::Refused { key, value: value_text, default, about: info.about };
-        (!(info.accepts)(value)).then_some(refused)
-    }
-
-    /// Tells what is wrong with stored values, each fault once until it is mended.
-    fn warn_of_faults(&self, snapshot: &Snapshot) {
-        if self.registered.is_empty() {
-            return;
-        }
-        let scoped = snapshot.scoped.iter().map(|((_, key), value)| (key, value));
-        let stored = snapshot.platform.iter().chain(scoped);
-        let faults: HashSet<_> = stored.filter_map(|(key, value)| self.fault(key, value)).collect();
-        let mut known = lock(&self.faults);
-        for fault in faults.difference(&known) {
-            tracing::warn!(%fault, "a value in spine.setting is ignored: correct or delete the row");
-        }
-        *known = faults;
-    }
-
-    /// The platform's value.
-    pub fn get<T: Serialize + DeserializeOwned + Clone + Sync>(&self, setting: &Setting<T>) -> T {
-        let fixed = self.overrides.get(setting.key).and_then(|value| setting.parse(value));
-        let stored = || lock(&self.snapshot).platform.get(setting.key).and_then(|value| setting.parse(value));
-        fixed.or_else(stored).unwrap_or_else(|| setting.default.clone())
-    }
-
-    /// The value for an organization or project: its own, else the platform's. Nobody asks yet: the limits and retentions of
-    /// single organizations and projects, which identity brings, will.
-    pub fn get_for<T: Serialize + DeserializeOwned + Clone + Sync>(
-        &self,
-        setting: &Setting<T>,
-        scope: Uuid,
-    ) -> T {
-        let snapshot = Arc::clone(&lock(&self.snapshot));
-        match snapshot.scoped.get(&(scope, setting.key.to_owned())).and_then(|value| setting.parse(value)) {
-            Some(value) => value,
-            None => self.get(setting),
-        }
-    }
-
-    /// Reads everything anew. Called at start, after a nudge and periodically.
-    pub async fn renew(&self, internal: &Internal) -> Result<(), DbError> {
-        let mut snapshot = Snapshot::default();
-        for row in internal.query("SELECT scope_kind, scope_id, key, value FROM spine.setting", &[]).await? {
-            let (kind, scope, key, value): (String, Uuid, String, Value) =
-                (row.get(0), row.get(1), row.get(2), row.get(3));
-            if kind == "platform" {
-                snapshot.platform.insert(key, value);
-            } else {
-                snapshot.scoped.insert((scope, key), value);
-            }
-        }
-        self.warn_of_faults(&snapshot);
-        *lock(&self.snapshot) = Arc::new(snapshot);
-        Ok(())
-    }
+fn to_json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or(Value::Null)
 }

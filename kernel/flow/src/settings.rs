@@ -7,13 +7,13 @@ pub static SWEEP_MS: Setting<u64> = Setting::new(
     1_000,
     "How often due flows are looked for when nobody nudges, in milliseconds.",
 )
-.checked(|v| *v >= 10);
+.at_least(10);
 pub static LEASE_SECONDS: Setting<u64> =
     Setting::new("flow.lease_seconds", 30, "How long a dead worker's flows stay leased, in seconds.")
-        .checked(|v| *v >= 1);
+        .at_least(1);
 pub static AT_ONCE_MAX: Setting<u32> =
     Setting::new("flow.at_once_max", 32, "Flows one replica works on at the same time, per kind.")
-        .checked(|v| *v >= 1);
+        .at_least(1);
 pub static BACKOFF_MS: Setting<u64> = Setting::new(
     "flow.backoff_ms",
     250,

@@ -7,22 +7,22 @@ pub static STREAM_AGE_SECONDS: Setting<u64> = Setting::new(
     7 * 24 * 3600,
     "How long the NATS stream keeps events, in seconds. Older events are not published again after a loss.",
 )
-.checked(|v| *v >= 60);
+.at_least(60);
 pub static STREAM_BYTES_MAX: Setting<u64> = Setting::new(
     "relay.stream_bytes_max",
     4 << 30,
     "Most bytes the NATS stream keeps; the oldest events go first.",
 )
-.checked(|v| *v >= 1 << 20 && i64::try_from(*v).is_ok());
+.at_least(1 << 20);
 pub static STREAM_REPLICAS: Setting<u32> =
     Setting::new("relay.stream_replicas", 1, "On how many servers of a NATS cluster the stream is kept.")
-        .checked(|v| (1..=5).contains(v));
+        .between(1, 5);
 pub static DUPLICATE_WINDOW_SECONDS: Setting<u64> = Setting::new(
     "relay.duplicate_window_seconds",
     120,
     "How long the NATS server recognises an event that is published again, in seconds.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 
 /// The settings of this crate, for the reference.
 pub static SETTINGS: fn() -> Vec<SettingInfo> = || {

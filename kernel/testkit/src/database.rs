@@ -170,8 +170,8 @@ impl TestDb {
     /// Stores a setting of the platform and lets this process know.
     pub async fn set(&self, key: &str, value: impl Into<serde_json::Value>) {
         let value: serde_json::Value = value.into();
-        let sql = "INSERT INTO spine.setting (scope_kind, key, value, updated_at) VALUES ('platform', $1, $2, now())
-                   ON CONFLICT (scope_kind, scope_id, key) DO UPDATE SET value = excluded.value";
+        let sql = "INSERT INTO spine.setting (key, value, set_by, set_at) VALUES ($1, $2, '{}', now())
+                   ON CONFLICT (scope_id, key) DO UPDATE SET value = excluded.value";
         self.superuser().await.execute(sql, &[&key, &value]).await.expect("store the setting");
         self.settings.renew(&self.db.internal("settings")).await.expect("read the settings");
     }

@@ -40,20 +40,20 @@ pub static TOO_BUSY: ErrorCode = ErrorCode::new(
 );
 
 pub static BODY_BYTES_MAX: Setting<u32> =
-    Setting::new("web.body_bytes_max", 1 << 20, "Largest request body, in bytes.").checked(|v| *v >= 1024);
+    Setting::new("web.body_bytes_max", 1 << 20, "Largest request body, in bytes.").at_least(1024);
 pub static REQUEST_SECONDS_MAX: Setting<u64> = Setting::new(
     "web.request_seconds_max",
     30,
     "Longest time a request may take, in seconds; waiting (`?wait=`) comes on top.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 pub static ANONYMOUS_BODY_SECONDS_MAX: Setting<u64> = Setting::new(
     "web.anonymous_body_seconds_max",
     5,
     "Longest time in which the body of a caller who has not signed in may arrive, in seconds; \
      for others it is `web.request_seconds_max`.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 pub static REQUESTS_AT_ONCE_MAX: Setting<u32> = Setting::new(
     "web.requests_at_once_max",
     512,
@@ -61,69 +61,76 @@ pub static REQUESTS_AT_ONCE_MAX: Setting<u32> = Setting::new(
      way, half of that for operators. Beside them as many bodies may be arriving from callers who have signed in, and as \
      many from others.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 pub static REQUESTS_PER_CALLER_MAX: Setting<u32> = Setting::new(
     "web.requests_at_once_per_caller_max",
     128,
     "Requests answered at the same time for one caller by one replica; more get 429.",
 )
-.checked(|v| *v >= 1);
+.at_least(1)
+.per_organization()
+.only_lower();
 pub static REQUESTS_PER_ORGANIZATION_MAX: Setting<u32> = Setting::new(
     "web.requests_at_once_per_organization_max",
     256,
     "Requests answered at the same time by one replica for all keys of one organization; more get 429.",
 )
-.checked(|v| *v >= 1);
+.at_least(1)
+.per_organization()
+.only_lower();
 pub static WAITING_AT_ONCE_MAX: Setting<u32> = Setting::new(
     "web.waiting_at_once_max",
     2_048,
     "Requests that wait with `?wait=` at the same time on one replica; more get 503. They are not among those answered. A \
      quarter is kept for callers who have few, half of that for operators.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 pub static WAITING_PER_CALLER_MAX: Setting<u32> = Setting::new(
     "web.waiting_at_once_per_caller_max",
     128,
     "Requests of one caller that wait with `?wait=` at the same time on one replica; more get 429.",
 )
-.checked(|v| *v >= 1);
+.at_least(1)
+.per_organization()
+.only_lower();
 pub static WAITING_PER_ORGANIZATION_MAX: Setting<u32> = Setting::new(
     "web.waiting_at_once_per_organization_max",
     256,
     "Requests of all keys of one organization that wait with `?wait=` at the same time on one replica; more get 429.",
 )
-.checked(|v| *v >= 1);
+.at_least(1)
+.per_organization()
+.only_lower();
 pub static STREAMS_PER_CALLER_MAX: Setting<u32> = Setting::new(
     "web.streams_per_caller_max",
     64,
     "Event streams one caller may have open at the same time per replica; more get 429.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 pub static STREAM_RECHECK_SECONDS: Setting<u64> = Setting::new(
     "web.stream_recheck_seconds",
     3,
     "How often an open event stream's credential is checked, in seconds: a revoked one is cut off within this time.",
 )
-.checked(|v| (1..=60).contains(v));
+.between(1, 60);
 pub static WAIT_SECONDS_MAX: Setting<u64> =
     Setting::new("web.wait_seconds_max", 60, "Longest time `?wait=` may hold a request, in seconds.");
 pub static PAGE_LIMIT_DEFAULT: Setting<u32> =
-    Setting::new("web.page_limit_default", 50, "Items on a page when the caller does not say.")
-        .checked(|v| *v >= 1);
+    Setting::new("web.page_limit_default", 50, "Items on a page when the caller does not say.").at_least(1);
 pub static PAGE_LIMIT_MAX: Setting<u32> =
-    Setting::new("web.page_limit_max", 200, "Most items on a page.").checked(|v| *v >= 1);
+    Setting::new("web.page_limit_max", 200, "Most items on a page.").at_least(1);
 pub static READS_PER_SECOND: Setting<u32> =
     Setting::new("web.reads_per_second", 2_000, "Reads a caller may make per second and replica.")
-        .checked(|v| *v >= 1);
+        .at_least(1);
 pub static WRITES_PER_SECOND: Setting<u32> =
     Setting::new("web.writes_per_second", 500, "Changes a caller may make per second and replica.")
-        .checked(|v| *v >= 1);
+        .at_least(1);
 pub static GUESSES_PER_MINUTE: Setting<u32> = Setting::new(
     "web.guesses_per_minute",
     60,
     "Sign-in attempts and wrong credentials per minute, address and replica.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 
 /// The settings of this crate, for the reference.
 pub static SETTINGS: fn() -> Vec<SettingInfo> = || {

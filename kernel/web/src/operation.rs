@@ -173,6 +173,11 @@ impl<P: Input, Q: Input, B: Input> Operation<P, Q, B> {
         Self::new(Method::POST, path, id, StatusCode::CREATED, Some(|g| g.subschema_for::<B>()))
     }
 
+    /// A PUT that gives something a value, whether it had one or not.
+    pub fn put(path: &'static str, id: &'static str) -> Self {
+        Self::new(Method::PUT, path, id, StatusCode::OK, Some(|g| g.subschema_for::<B>()))
+    }
+
     /// A PATCH that changes some fields.
     pub fn patch(path: &'static str, id: &'static str) -> Self {
         Self::new(Method::PATCH, path, id, StatusCode::OK, Some(|g| g.subschema_for::<B>()))

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use db::{Setting, Settings};
 use types::{Error, Result};
+use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::dispatch::Gate;
@@ -52,7 +53,7 @@ pub(crate) struct Room {
 #[derive(Clone)]
 pub(crate) struct Guest {
     caller: String,
-    organization: Option<String>,
+    organization: Option<Uuid>,
     is_operator: bool,
 }
 
@@ -66,7 +67,7 @@ impl Guest {
         let identity = &caller.identity;
         Self {
             caller: caller.key.clone(),
-            organization: identity.home.map(|home| home.to_string()),
+            organization: identity.home,
             is_operator: identity.standing.is_of_platform(),
         }
     }
@@ -83,14 +84,17 @@ impl Room {
     }
 
     pub fn enter(&self, guest: &Guest, settings: &Settings) -> Result<Stay> {
+        let at = guest.organization.map_or(authz::Place::Platform, authz::Place::Organization);
         let take = |places: &Arc<Places>, holder: &str, whose: &str, setting: &'static Setting<u32>| {
-            let most = settings.get(setting);
+            let most = settings.get_in(setting, at);
             places.take(holder, most).ok_or_else(|| limits::crowded(self.size.what, whose, setting, most))
         };
         let own = take(&self.callers, &guest.caller, "caller", self.size.per_caller)?;
         let shared = match &guest.organization {
             None => None,
-            Some(id) => Some(take(&self.organizations, id, "organization", self.size.per_organization)?),
+            Some(id) => {
+                Some(take(&self.organizations, &id.to_string(), "organization", self.size.per_organization)?)
+            }
         };
         let party = shared.as_ref().unwrap_or(&own);
         let most = open_to(party.taken(), guest.is_operator, settings.get(self.size.all));

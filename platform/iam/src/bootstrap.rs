@@ -54,10 +54,7 @@ impl Iam {
             Some(row) => ProjectId::from_uuid(row.get(0)),
             None => self.project_create(&context, organization, default, labels).await?.id,
         };
-        let owners = GrantFilter { org_id: Some(organization), limit: 1, ..GrantFilter::default() };
-        if self.grant_list(&context, &owners).await?.items.is_empty() {
-            self.owner_appoint(&context, organization, operator).await?;
-        }
+        self.seed_owner(organization, operator).await?;
         Ok(Seeded { operator, organization, project })
     }
 
@@ -75,6 +72,16 @@ impl Iam {
         Ok(person.id)
     }
 
+    /// Makes the operator the owner of an organization that nobody holds anything in.
+    async fn seed_owner(&self, organization: OrganizationId, operator: PersonId) -> Result<()> {
+        let context = self.bootstrap_context();
+        let anybody = GrantFilter { org_id: Some(organization), limit: 1, ..GrantFilter::default() };
+        if self.grant_list(&context, &anybody).await?.items.is_empty() {
+            self.owner_appoint(&context, organization, operator).await?;
+        }
+        Ok(())
+    }
+
     /// A one-time link for somebody, below the address the browser uses.
     pub async fn sign_in_link(&self, person: PersonId, url: &str) -> Result<String> {
         let code = self.sign_in_link_create(&self.bootstrap_context(), person).await?;
@@ -86,7 +93,11 @@ impl Iam {
     pub async fn seed_key(&self, whose: SeededKey, name: &str) -> Result<Secret> {
         let (person_id, org_id) = match whose {
             SeededKey::Operator => (self.seed_operator().await?, None),
-            SeededKey::Owner(id) => (self.seed_operator().await?, Some(id)),
+            SeededKey::Owner(id) => {
+                let operator = self.seed_operator().await?;
+                self.seed_owner(id, operator).await?;
+                (operator, Some(id))
+            }
         };
         let name = Name::parse(name).map_err(|error| unexpected(&error))?;
         let new = NewKey { person_id, name, org_id, project_id: None, actions: None, expires_at: None };

@@ -31,13 +31,13 @@ const SECURE_SESSION_COOKIE: &str = "__Host-gpuaas_session";
 
 pub static SESSION_SECONDS: Setting<u64> =
     Setting::new("iam.session_seconds", 12 * 3600, "How long a browser session lasts, in seconds.")
-        .checked(|v| *v >= 60);
+        .at_least(60);
 pub static SIGN_IN_LINK_SECONDS: Setting<u64> = Setting::new(
     "iam.sign_in_link_seconds",
     24 * 3600,
     "How long a one-time sign-in link can be used, in seconds.",
 )
-.checked(|v| *v >= 60);
+.at_least(60);
 
 pub fn settings() -> Vec<SettingInfo> {
     vec![

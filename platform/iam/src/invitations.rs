@@ -21,7 +21,7 @@ pub static INVITATION_SECONDS: Setting<u64> = Setting::new(
     7 * 24 * 3600,
     "How long an invitation can be accepted, in seconds.",
 )
-.checked(|v| (60..=90 * 24 * 3600).contains(v));
+.between(60, 90 * 24 * 3600);
 
 impl Iam {
     /// Offers a role; returns the code to hand on, which is never seen again.

@@ -22,7 +22,7 @@ pub static KEY_SECONDS_MAX: Setting<u64> = Setting::new(
     365 * 24 * 3600,
     "How long an API key may last, in seconds. Keys that the machine's owner makes on the machine itself may last for ever.",
 )
-.checked(|v| *v >= 60);
+.at_least(60);
 
 /// A key to make.
 #[derive(Debug)]

@@ -172,6 +172,18 @@ impl Iam {
         Ok(resource(organization, id))
     }
 
+    /// For other domains, inside their transaction: fails unless the organization is there and active, and keeps it from
+    /// being archived until the transaction ends.
+    pub async fn require_active_organization(tx: &mut Tx<'_>, id: OrganizationId) -> Result<()> {
+        require_active_organization(tx, id).await
+    }
+
+    /// For other domains: is there such an organization, archived or not? Only those may be told who may see them all.
+    pub async fn organization_exists(&self, id: OrganizationId) -> Result<bool> {
+        let internal = self.db.internal("iam.organization_lookup");
+        Ok(internal.query_opt(store::ORGANIZATION_GET, &[id.as_uuid()]).await?.is_some())
+    }
+
     /// For other domains, inside their transaction: fails unless the project is there and active, and keeps it from
     /// being archived until the transaction ends.
     pub async fn require_active_project(tx: &mut Tx<'_>, id: ProjectId) -> Result<()> {

@@ -22,13 +22,13 @@ pub static REMEMBER_SECONDS: Setting<u64> = Setting::new(
     60,
     "How long a replica remembers who a caller is before it looks again although nothing was revoked, in seconds.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 pub static LOOK_UP_TIMEOUT_MS: Setting<u64> = Setting::new(
     "iam.look_up_timeout_ms",
     3_000,
     "How long a request waits for the database to say who is calling, in milliseconds.",
 )
-.checked(|v| *v >= 10);
+.at_least(10);
 
 pub(crate) fn settings() -> Vec<SettingInfo> {
     vec![REMEMBER_SECONDS.info(), LOOK_UP_TIMEOUT_MS.info()]

@@ -36,20 +36,20 @@ pub static REVOCATION_POLL_MS: Setting<u64> = Setting::new(
     300,
     "How often a replica asks what was revoked when nobody tells it to look, in milliseconds.",
 )
-.checked(|v| (10..=60_000).contains(v));
+.between(10, 60_000);
 pub static REVOCATION_STALE_MS: Setting<u64> = Setting::new(
     "iam.revocation_stale_ms",
     1_000,
     "A replica that has not learned for so long what was revoked asks the database about every caller, in milliseconds. \
      How long a revoked credential may live on.",
 )
-.checked(|v| (50..=60_000).contains(v));
+.between(50, 60_000);
 pub static REVOCATION_KEEP_SECONDS: Setting<u64> = Setting::new(
     "iam.revocation_keep_seconds",
     24 * 3600,
     "How long it is kept what was revoked, for replicas that could not ask meanwhile, in seconds.",
 )
-.checked(|v| *v >= 3600);
+.at_least(3600);
 
 pub(crate) fn settings() -> Vec<SettingInfo> {
     vec![REVOCATION_POLL_MS.info(), REVOCATION_STALE_MS.info(), REVOCATION_KEEP_SECONDS.info()]

@@ -245,7 +245,7 @@ impl Secrets {
         content: &Content<'_>,
         if_match: Option<i64>,
     ) -> Result<Option<SecretInfo>> {
-        let overlap = ROTATION_OVERLAP_SECONDS.seconds(&self.settings);
+        let overlap = ROTATION_OVERLAP_SECONDS.seconds_in(&self.settings, permit.resource().place());
         self.db
             .change(context, permit, async |tx| {
                 let before = lock(tx, holder, id).await?;

@@ -7,25 +7,25 @@ pub static CLOCK_SKEW_SECONDS: Setting<u64> = Setting::new(
     60,
     "How far the clock of somebody whose tokens we check may be from ours, in seconds.",
 )
-.checked(|v| *v <= 600);
+.between(0, 600);
 pub static PROVIDER_TIMEOUT_MS: Setting<u64> = Setting::new(
     "signin.provider_timeout_ms",
     5_000,
     "How long one question to an identity provider may take, in milliseconds.",
 )
-.checked(|v| (100..=60_000).contains(v));
+.between(100, 60_000);
 pub static PROVIDER_BYTES_MAX: Setting<u64> = Setting::new(
     "signin.provider_bytes_max",
     1024 * 1024,
     "The largest answer of an identity provider that is read, in bytes.",
 )
-.checked(|v| *v >= 4096);
+.at_least(4096);
 pub static TOKEN_BYTES_MAX: Setting<u64> = Setting::new(
     "signin.token_bytes_max",
     32 * 1024,
     "The largest signed token that is looked at, in bytes.",
 )
-.checked(|v| *v >= 1024);
+.at_least(1024);
 pub static DISCOVERY_SECONDS: Setting<u64> = Setting::new(
     "signin.discovery_seconds",
     3600,
@@ -41,16 +41,15 @@ pub static JWKS_REFETCH_SECONDS: Setting<u64> = Setting::new(
     10,
     "Least time between two looks at an identity provider's keys because a token named an unknown one, in seconds.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 pub static JWKS_KEYS_MAX: Setting<u64> =
-    Setting::new("signin.jwks_keys_max", 100, "The most keys an identity provider may publish.")
-        .checked(|v| *v >= 1);
+    Setting::new("signin.jwks_keys_max", 100, "The most keys an identity provider may publish.").at_least(1);
 pub static GROUPS_MAX: Setting<u64> = Setting::new(
     "signin.groups_max",
     1_000,
     "The most groups a person may be in at an identity provider; one who is in more is not signed in.",
 )
-.checked(|v| *v >= 1);
+.at_least(1);
 pub static LOGOUT_TOKEN_SECONDS_MAX: Setting<u64> = Setting::new(
     "signin.logout_token_seconds_max",
     600,

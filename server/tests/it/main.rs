@@ -15,6 +15,7 @@ mod readiness;
 mod replicas;
 mod restore;
 mod secret_keys;
+mod settings;
 mod shared;
 mod sign_in;
 mod tenants;

@@ -26,8 +26,8 @@ async fn what_is_late_is_a_warning_and_a_busy_pool_is_nothing() {
         .replace("[database]", "[database]\nconnections = 1");
     std::fs::write(&api_config.file, narrow).unwrap();
     let admin = installation.superuser().await;
-    let soon = "INSERT INTO spine.setting (scope_kind, key, value, updated_at) VALUES
-        ('platform', 'system.late_seconds', '1', now()), ('platform', 'audit.seal_late_seconds', '1', now())";
+    let soon = "INSERT INTO spine.setting (key, value, set_by, set_at) VALUES
+        ('system.late_seconds', '1', '{}', now()), ('audit.seal_late_seconds', '1', '{}', now())";
     admin.batch_execute(soon).await.unwrap();
     let key = installation.path().join("operator.key");
     let made = gpuaasd(&["operator", "key"], &[("--config", &api_config.file), ("--out", &key)]);
@@ -103,8 +103,8 @@ async fn a_stored_setting_that_is_ignored_is_warned_of_once() {
     let admin = installation.superuser().await;
     let store = async |key: &str, value: &str| {
         let sql = format!(
-            "INSERT INTO spine.setting (scope_kind, key, value, updated_at) VALUES ('platform', '{key}', '{value}', now())
-             ON CONFLICT (scope_kind, scope_id, key) DO UPDATE SET value = excluded.value"
+            "INSERT INTO spine.setting (key, value, set_by, set_at) VALUES ('{key}', '{value}', '{{}}', now())
+             ON CONFLICT (scope_id, key) DO UPDATE SET value = excluded.value"
         );
         admin.batch_execute(&sql).await.unwrap();
     };

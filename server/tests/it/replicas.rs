@@ -101,8 +101,8 @@ async fn two_replicas_of_every_role_do_nothing_twice_and_one_may_die() {
         [Replica::new(&installation, "first", &section), Replica::new(&installation, "second", &section)];
     let admin = installation.superuser().await;
     // What a dead replica held is free again within the patience of a test.
-    let short = "INSERT INTO spine.setting (scope_kind, key, value, updated_at)
-                 SELECT 'platform', key, '2', now() FROM unnest(ARRAY['flow.lease_seconds', 'events.consumer_lease_seconds']) AS key";
+    let short = "INSERT INTO spine.setting (key, value, set_by, set_at)
+                 SELECT key, '2', '{}', now() FROM unnest(ARRAY['flow.lease_seconds', 'events.consumer_lease_seconds']) AS key";
     admin.batch_execute(short).await.unwrap();
     let (before_log, before_sealed) = (
         count(&admin, "SELECT count(*) FROM spine.log").await,

@@ -11,5 +11,6 @@ mod compile_fail;
 mod idempotency;
 mod migrations;
 mod partitions;
+mod settings;
 mod upgrade;
 mod walls;

@@ -9,7 +9,15 @@ use testkit::{TestDb, check_walls};
 async fn every_table_with_an_organization_has_a_wall() {
     let test = TestDb::kernel().await;
     let checked = check_walls(&test).await;
-    for table in ["spine.audit_entry", "spine.outbox", "spine.log", "spine.flow", "toy.thing", "toy.tally"] {
+    for table in [
+        "spine.audit_entry",
+        "spine.outbox",
+        "spine.log",
+        "spine.flow",
+        "spine.setting",
+        "toy.thing",
+        "toy.tally",
+    ] {
         assert!(checked.iter().any(|found| found == table), "{table} was not checked, only {checked:?}");
     }
 }

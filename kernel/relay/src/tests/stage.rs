@@ -61,7 +61,8 @@ impl Stage {
     }
 
     async fn set(&self, key: &str, value: i64) {
-        let sql = "INSERT INTO spine.setting (scope_kind, key, value, updated_at) VALUES ('platform', $1, to_json($2::bigint), now())";
+        let sql = "INSERT INTO spine.setting (key, value, set_by, set_at)
+                   VALUES ($1, to_json($2::bigint), '{}', now())";
         self.superuser("gpuaas").await.execute(sql, &[&key, &value]).await.unwrap();
     }
 

@@ -32,7 +32,7 @@ impl Tenant {
 }
 
 pub struct World {
-    test: TestDb,
+    pub test: TestDb,
     pub db: Db,
     pub iam: Iam,
     pub settings: Settings,

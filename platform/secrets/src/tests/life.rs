@@ -203,3 +203,24 @@ async fn what_has_ended_is_destroyed_although_nothing_changes_any_more() {
                   AND a.org_id IS NOT NULL AND a.project_id IS NOT NULL";
     assert_eq!(world.count(told).await, 3);
 }
+
+#[tokio::test]
+async fn a_project_has_an_overlap_of_its_own() {
+    let world = World::new().await;
+    world.set("secrets.rotation_overlap_seconds", 3600).await;
+    let holder = world.acme.holder();
+    let (organization, project) = (world.acme.organization, holder.project().unwrap());
+    let own = format!(
+        "INSERT INTO spine.setting (org_id, scope_id, key, value, set_by, set_at)
+         VALUES ('{}', '{project}', 'secrets.rotation_overlap_seconds', '60', '{{}}', now())",
+        organization.as_uuid()
+    );
+    world.test.run(&own).await;
+    world.test.settings.renew(&world.test.db.internal("settings")).await.unwrap();
+    let info = world.store("rotated", "first").await;
+    world.rotate(info.id, "second").await.unwrap();
+    world.advance(Duration::from_secs(59));
+    assert_eq!(world.deliver(info.id, Some(1)).await.unwrap().value.expose(), "first");
+    world.advance(Duration::from_secs(1));
+    assert_eq!(code(world.deliver(info.id, Some(1)).await), "secret_version_ended");
+}
