@@ -966,14 +966,17 @@ ALTER TABLE spine.sequencer OWNER TO ${owner};
 --
 
 CREATE TABLE spine.setting (
-    scope_kind text NOT NULL COLLATE pg_catalog."C",
+    org_id uuid,
     scope_id uuid DEFAULT '00000000-0000-0000-0000-000000000000'::uuid NOT NULL,
     key text NOT NULL COLLATE pg_catalog."C",
-    value json NOT NULL,
-    version bigint DEFAULT 1 NOT NULL,
-    updated_at timestamp with time zone NOT NULL,
-    CONSTRAINT setting_scope_kind_check CHECK ((scope_kind = ANY (ARRAY['platform'::text, 'organization'::text, 'project'::text])))
+    value json,
+    generation bigint DEFAULT 1 NOT NULL,
+    set_by json NOT NULL,
+    set_at timestamp with time zone NOT NULL,
+    CONSTRAINT setting_check CHECK (((org_id IS NULL) = (scope_id = '00000000-0000-0000-0000-000000000000'::uuid)))
 );
+
+ALTER TABLE ONLY spine.setting FORCE ROW LEVEL SECURITY;
 
 
 ALTER TABLE spine.setting OWNER TO ${owner};
@@ -1022,7 +1025,7 @@ ALTER TABLE ONLY spine.outbox ATTACH PARTITION spine.outbox_default DEFAULT;
 -- Data for Name: era; Type: TABLE DATA; Schema: audit; Owner: ${owner}
 --
 
-INSERT INTO audit.era VALUES (1, 0, 7708620519950306349);
+INSERT INTO audit.era VALUES (1, 0, 7708621487982499586);
 
 
 --
@@ -1120,11 +1123,11 @@ INSERT INTO audit.tree VALUES (true, 0, '\x0000000000000000', '0', '00000000-000
 -- Data for Name: gpuaas_migration; Type: TABLE DATA; Schema: public; Owner: ${owner}
 --
 
-INSERT INTO public.gpuaas_migration VALUES ('spine', 1, 'spine', '\x1cdc3fc4304948c69e5b571a4baedd9667aef550ab2c92ddae63ae2a771ede22', true, '2026-11-16 04:24:38.052713+00');
-INSERT INTO public.gpuaas_migration VALUES ('iam', 1, 'iam', '\xfa6e73063d6a736c782ec9f0c1bf24bdc0825bc30326477b5447f7f66542941d', true, '2026-11-16 04:24:38.090511+00');
-INSERT INTO public.gpuaas_migration VALUES ('iam', 2, 'revocation', '\x5294daa96a2d9f8246eaa61992136f3af8e204ac624f0dc48cb149564b831b73', true, '2026-11-16 04:24:38.112973+00');
-INSERT INTO public.gpuaas_migration VALUES ('audit', 1, 'audit', '\x486e05bb9ac97b6dd6ace828a8dfaa5b20eca284a90c44676908b93ecf79464e', true, '2026-11-16 04:24:38.118294+00');
-INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x2cbfd9a18a7c9f95fe095e769d2eae31efae557fba9753e786e5374dbb4cc06d', true, '2026-11-16 04:24:38.137708+00');
+INSERT INTO public.gpuaas_migration VALUES ('spine', 1, 'spine', '\x8b6f67d91f48406e0ef5034da007b1ce1884cbd557a3aab2235618b96bcd05a7', true, '2026-11-16 04:28:23.570139+00');
+INSERT INTO public.gpuaas_migration VALUES ('iam', 1, 'iam', '\xfa6e73063d6a736c782ec9f0c1bf24bdc0825bc30326477b5447f7f66542941d', true, '2026-11-16 04:28:23.61041+00');
+INSERT INTO public.gpuaas_migration VALUES ('iam', 2, 'revocation', '\x5294daa96a2d9f8246eaa61992136f3af8e204ac624f0dc48cb149564b831b73', true, '2026-11-16 04:28:23.638636+00');
+INSERT INTO public.gpuaas_migration VALUES ('audit', 1, 'audit', '\x486e05bb9ac97b6dd6ace828a8dfaa5b20eca284a90c44676908b93ecf79464e', true, '2026-11-16 04:28:23.642493+00');
+INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x2cbfd9a18a7c9f95fe095e769d2eae31efae557fba9753e786e5374dbb4cc06d', true, '2026-11-16 04:28:23.658142+00');
 
 
 --
@@ -1191,7 +1194,7 @@ INSERT INTO public.gpuaas_migration VALUES ('secrets', 1, 'secrets', '\x2cbfd9a1
 -- Data for Name: sequencer; Type: TABLE DATA; Schema: spine; Owner: ${owner}
 --
 
-INSERT INTO spine.sequencer VALUES (true, 1, 0, '-infinity', '0', '00000000-0000-0000-0000-000000000000', 7708620519950306349);
+INSERT INTO spine.sequencer VALUES (true, 1, 0, '-infinity', '0', '00000000-0000-0000-0000-000000000000', 7708621487982499586);
 
 
 --
@@ -1516,7 +1519,7 @@ ALTER TABLE ONLY spine.sequencer
 --
 
 ALTER TABLE ONLY spine.setting
-    ADD CONSTRAINT setting_pkey PRIMARY KEY (scope_kind, scope_id, key);
+    ADD CONSTRAINT setting_pkey PRIMARY KEY (scope_id, key);
 
 
 --
@@ -2119,11 +2122,31 @@ CREATE POLICY relay ON spine.outbox TO ${relay} USING (true);
 
 
 --
+-- Name: setting relay; Type: POLICY; Schema: spine; Owner: ${owner}
+--
+
+CREATE POLICY relay ON spine.setting FOR SELECT TO ${relay} USING (true);
+
+
+--
 -- Name: audit_entry sealer; Type: POLICY; Schema: spine; Owner: ${owner}
 --
 
 CREATE POLICY sealer ON spine.audit_entry FOR SELECT TO ${sealer} USING (true);
 
+
+--
+-- Name: setting sealer; Type: POLICY; Schema: spine; Owner: ${owner}
+--
+
+CREATE POLICY sealer ON spine.setting FOR SELECT TO ${sealer} USING (true);
+
+
+--
+-- Name: setting; Type: ROW SECURITY; Schema: spine; Owner: ${owner}
+--
+
+ALTER TABLE spine.setting ENABLE ROW LEVEL SECURITY;
 
 --
 -- Name: audit_entry tenant; Type: POLICY; Schema: spine; Owner: ${owner}
@@ -2151,6 +2174,13 @@ CREATE POLICY tenant ON spine.log FOR SELECT TO ${app}, ${reader} USING (((org_i
 --
 
 CREATE POLICY tenant ON spine.outbox TO ${app} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
+
+
+--
+-- Name: setting tenant; Type: POLICY; Schema: spine; Owner: ${owner}
+--
+
+CREATE POLICY tenant ON spine.setting TO ${app}, ${reader} USING (((org_id = ( SELECT (NULLIF(current_setting('gpuaas.org'::text, true), ''::text))::uuid AS "nullif")) OR ( SELECT (current_setting('gpuaas.platform'::text, true) = 'on'::text))));
 
 
 --
