@@ -138,10 +138,7 @@ async fn a_generated_value_is_shown_once() {
     let delivered = world.deliver(id.as_str().unwrap().parse().unwrap(), None).await.unwrap();
     assert_eq!(delivered.value.expose(), &value);
     let deliveries = api.get(&format!("/secrets/{}/deliveries", id.as_str().unwrap())).await;
-    assert_eq!(
-        deliveries.json["items"][0]["recipient"]["kind"], "service_account",
-        "showing it was a delivery"
-    );
+    assert_eq!(deliveries.json["items"][0]["recipient"]["kind"], "user", "showing it was a delivery");
 }
 
 #[tokio::test]
