@@ -238,13 +238,18 @@ pub(crate) async fn give(tx: &mut Tx<'_>, context: &Context, new: NewGrant) -> R
 }
 
 async fn end(tx: &mut Tx<'_>, id: GrantId, if_match: Option<i64>) -> Result<db::Recorded<Grant>> {
+    // All who hold the role are locked before the one that ends: two who leave at once would else wait for each other.
+    let row = tx.query_opt(store::GRANT_GET, &[id.as_uuid()]).await?;
+    let found = store::grant(&row.ok_or_else(|| not_found(GrantKind::NAME))?);
+    let is_last =
+        must_be_held(&found.role) && holders(tx, found.org_id, &found.role).await? == [*id.as_uuid()];
     let row = tx.query_opt(store::GRANT_LOCK, &[id.as_uuid()]).await?;
     let before = store::grant(&row.ok_or_else(|| not_found(GrantKind::NAME))?);
     if before.ended_at.is_some() {
         return Ok(tx.unchanged(before));
     }
     check_generation(if_match, before.generation)?;
-    if must_be_held(&before.role) && holders(tx, before.org_id, &before.role).await? == [*id.as_uuid()] {
+    if is_last {
         return Err(LAST_OWNER.error(format!("nobody else is {} here", before.role)));
     }
     let now = tx.now();
