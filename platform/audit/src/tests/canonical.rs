@@ -13,7 +13,7 @@ fn row() -> EntryRow {
         organization: Some(Uuid::from_u128(2)),
         project: None,
         actor_kind: "user".to_owned(),
-        actor_id: "opr_1".to_owned(),
+        actor_id: "usr_1".to_owned(),
         behalf_kind: None,
         behalf_id: None,
         credential: None,
@@ -34,7 +34,7 @@ fn the_bytes_of_an_entry_never_change() {
     let expected = concat!(
         r#"{"index":5,"v":1,"id":"aud_00000000000000000000000001","transaction":"731","#,
         r#""at":"2026-11-15T21:07:39.500000Z","org_id":"org_00000000000000000000000002","project_id":null,"#,
-        r#""actor":{"kind":"user","id":"opr_1","on_behalf_of":null},"action":"iam.organization.create","#,
+        r#""actor":{"kind":"user","id":"usr_1","credential":null,"on_behalf_of":null},"action":"iam.organization.create","#,
         r#""resource":{"kind":"organization","id":"org_2"},"generation":1,"before":null,"#,
         r#""after":{"name":"Ä \"b\"","n":1.50},"correlation_id":"cor_00000000000000000000000003","#,
         r#""causation_id":null,"policy_version":1}"#
