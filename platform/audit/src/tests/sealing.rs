@@ -43,10 +43,11 @@ async fn a_late_committer_is_waited_for_and_never_skipped() {
     rolled_back.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(world.seal().await.unwrap().sealed, 0);
     late.batch_execute("COMMIT").await.unwrap();
-    assert_eq!(world.seal().await.unwrap().sealed, 3);
+    // All, not in one step: transactions of other databases on the same server hold the horizon back, too.
+    world.seal_all().await;
     assert_eq!(order(&world).await, [9, 1, 2], "by transaction, not by id or time");
     insert(&early, 3).await;
-    assert_eq!(world.seal().await.unwrap().sealed, 1);
+    world.seal_all().await;
     assert_eq!(world.check_tree().await, 4);
 }
 
