@@ -107,11 +107,7 @@ impl Resource {
 
     /// Where it lies.
     pub const fn place(&self) -> Place {
-        match (self.organization, self.project) {
-            (None, _) => Place::Platform,
-            (Some(organization), None) => Place::Organization(organization),
-            (Some(organization), Some(project)) => Place::Project { organization, project },
-        }
+        Place::new(self.organization, self.project)
     }
 
     const fn scope(&self) -> Scope {

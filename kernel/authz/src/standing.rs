@@ -17,6 +17,23 @@ pub enum Place {
 }
 
 impl Place {
+    /// The innermost place that is named.
+    pub const fn new(organization: Option<Uuid>, project: Option<Uuid>) -> Self {
+        match (organization, project) {
+            (None, _) => Self::Platform,
+            (Some(organization), None) => Self::Organization(organization),
+            (Some(organization), Some(project)) => Self::Project { organization, project },
+        }
+    }
+
+    /// The project it is, if it is one.
+    pub const fn project(&self) -> Option<Uuid> {
+        match self {
+            Self::Platform | Self::Organization(_) => None,
+            Self::Project { project, .. } => Some(*project),
+        }
+    }
+
     /// What kind of place it is.
     pub const fn level(&self) -> Level {
         match self {

@@ -136,9 +136,7 @@ fn identity(rows: &[db::Row], credential_id: impl Fn(Uuid) -> String) -> Option<
     let person = PersonId::from_uuid(first.get(0));
     let mut standing = Standing::of(rows.iter().filter_map(held));
     standing.only = first.get::<_, Option<Vec<String>>>(5).map(Arc::from);
-    if let Some(place) = place(first.get(3), first.get(4)) {
-        standing = standing.within(place);
-    }
+    standing = standing.within(Place::new(first.get(3), first.get(4)));
     let mut actor = Actor::new(ActorKind::User, person.to_string());
     actor.credential = Some(credential_id(first.get(1)));
     let home = standing.home();
@@ -148,15 +146,7 @@ fn identity(rows: &[db::Row], credential_id: impl Fn(Uuid) -> String) -> Option<
 /// A role that no longer exists gives nothing.
 fn held(row: &db::Row) -> Option<Grant> {
     let role = role(row.get::<_, Option<&str>>(6)?)?;
-    Some(Grant::fixed(place(row.get(7), row.get(8)).unwrap_or(Place::Platform), role.name))
-}
-
-fn place(organization: Option<Uuid>, project: Option<Uuid>) -> Option<Place> {
-    let organization = organization?;
-    Some(match project {
-        Some(project) => Place::Project { organization, project },
-        None => Place::Organization(organization),
-    })
+    Some(Grant::fixed(Place::new(row.get(7), row.get(8)), role.name))
 }
 
 impl Authenticator for Credentials {

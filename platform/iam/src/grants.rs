@@ -4,7 +4,7 @@
 //! organization's owner is made and unmade by owners. Nobody brings a stranger in: a grant is for members, and one becomes
 //! a member by accepting an invitation, or as an organization's first owner.
 
-use authz::{Context, Level, Place, Resource, RoleInfo, authorize};
+use authz::{Context, Place, Resource, RoleInfo, authorize};
 use db::{Change, DbError, Tx};
 use domain::{page, page_start};
 use types::{Kind as _, Result, Timestamp};
@@ -185,12 +185,8 @@ fn misplaced(why: &str) -> types::Error {
 
 /// Can the role be held at that place, and for that time?
 pub(crate) fn fits(new: &NewGrant, now: Timestamp) -> Result<()> {
-    let level = match (new.org_id, new.project_id) {
-        (None, _) => Level::Platform,
-        (Some(_), None) => Level::Organization,
-        (Some(_), Some(_)) => Level::Project,
-    };
-    if new.role.level != level {
+    let place = Place::new(new.org_id.map(|id| *id.as_uuid()), new.project_id.map(|id| *id.as_uuid()));
+    if new.role.level != place.level() {
         return Err(misplaced(&format!("{} is not a role of this kind of place", new.role.name)));
     }
     match new.expires_at {
@@ -270,7 +266,7 @@ fn change<A: authz::Action>(after: &Grant, before: Option<&Grant>) -> Change {
     if let Some(organization) = after.place().organization() {
         change = change.in_organization(&organization);
     }
-    if let Place::Project { project, .. } = after.place() {
+    if let Some(project) = after.place().project() {
         change = change.in_project(&project);
     }
     match before {

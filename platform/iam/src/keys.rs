@@ -154,11 +154,8 @@ impl Iam {
 
 /// The organization and project that the caller's own credential is confined to: it deals with no key that is wider.
 fn reach(context: &Context) -> (Option<Uuid>, Option<Uuid>) {
-    match context.standing.within {
-        Some(Place::Project { organization, project }) => (Some(organization), Some(project)),
-        Some(Place::Organization(organization)) => (Some(organization), None),
-        Some(Place::Platform) | None => (None, None),
-    }
+    let within = context.standing.within;
+    (within.and_then(|place| place.organization()), within.and_then(|place| place.project()))
 }
 
 /// Is the new key within what the caller's own credential reaches, and within what the caller holds?
@@ -177,8 +174,7 @@ fn reaches_no_further(own: &Standing, new: &NewKey) -> Result<()> {
         }
     }
     if let Some(within) = own.within
-        && within != place_of(new)
-        && !contains(within, place_of(new))
+        && !place_of(new).from_outside().any(|outer| outer == within)
     {
         return too_wide("the key you use reaches one organization or project only");
     }
@@ -194,18 +190,7 @@ fn reaches_no_further(own: &Standing, new: &NewKey) -> Result<()> {
 }
 
 fn place_of(new: &NewKey) -> Place {
-    match (new.org_id, new.project_id) {
-        (None, _) => Place::Platform,
-        (Some(organization), None) => Place::Organization(*organization.as_uuid()),
-        (Some(organization), Some(project)) => {
-            Place::Project { organization: *organization.as_uuid(), project: *project.as_uuid() }
-        }
-    }
-}
-
-/// Does the project lie in the organization?
-fn contains(outer: Place, inner: Place) -> bool {
-    matches!((outer, inner), (Place::Organization(a), Place::Project { organization: b, .. }) if a == b)
+    Place::new(new.org_id.map(|id| *id.as_uuid()), new.project_id.map(|id| *id.as_uuid()))
 }
 
 fn change<A: authz::Action>(after: &ApiKey, before: Option<&ApiKey>) -> Change {

@@ -265,13 +265,7 @@ pub struct Grant {
 
 impl Grant {
     pub fn place(&self) -> Place {
-        match (self.org_id, self.project_id) {
-            (None, _) => Place::Platform,
-            (Some(organization), None) => Place::Organization(*organization.as_uuid()),
-            (Some(organization), Some(project)) => {
-                Place::Project { organization: *organization.as_uuid(), project: *project.as_uuid() }
-            }
-        }
+        Place::new(self.org_id.map(|id| *id.as_uuid()), self.project_id.map(|id| *id.as_uuid()))
     }
 }
 

@@ -1,13 +1,13 @@
 //! From the domains' texts to policies that can be asked, or to a fault that says what is wrong with them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use authz::{ActionInfo, DomainPolicy, RoleInfo};
 use cedar_policy::{
     ActionConstraint, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy, PolicyId, PolicySet,
     PrincipalConstraint, Schema, ValidationMode, Validator,
 };
+use sha2::{Digest as _, Sha256};
 
 use crate::decide::{Policies, Slice};
 
@@ -56,10 +56,7 @@ impl Policies {
         let parsed = policy_text.parse().map_err(|error| PolicyFault::Syntax(format!("{error:?}")))?;
         let mut policies = named(&parsed)?;
         known_roles(&policies, roles)?;
-        let mut hasher = DefaultHasher::new();
-        (schema_text, policy_text).hash(&mut hasher);
-        // The database keeps it as a signed number.
-        let version = hasher.finish() >> 1;
+        let version = version(&schema_text, &policy_text);
 
         let own = Self::sliced(schema.clone(), &policies, &actions, roles, version)?;
         let kept = kept_back(&policies);
@@ -110,6 +107,12 @@ fn kept_back(policies: &[Policy]) -> BTreeSet<String> {
         ActionConstraint::In(several) => several,
     });
     actions.map(|action| action.id().unescaped().to_owned()).collect()
+}
+
+/// The same text has the same number, whoever built the program. The database keeps it as a signed one.
+fn version(schema: &str, policies: &str) -> u64 {
+    let digest = Sha256::new().chain_update(schema).chain_update(policies).finalize();
+    digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte)) >> 1
 }
 
 /// The permission that a tenant's own role may contain.

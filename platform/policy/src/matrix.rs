@@ -2,7 +2,7 @@
 
 use authz::{ActionInfo, ActorKind};
 
-use crate::decide::{Asker, Policies};
+use crate::decide::{Asker, Policies, Slice};
 
 /// One action on one type of resource, and who may do it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,22 +23,27 @@ pub struct MatrixRow {
 impl Policies {
     /// Asks every action on every type of resource it applies to, as every role and every worker.
     pub fn matrix(&self) -> Vec<MatrixRow> {
-        let mut rows = Vec::new();
-        for slice in self.actions() {
-            let types = self.schema().resources_for_action(&slice.uid).into_iter().flatten();
-            let mut types: Vec<String> = types.map(ToString::to_string).collect();
-            types.sort_unstable();
-            rows.extend(types.into_iter().map(|resource| self.row(slice.action, resource)));
-        }
-        rows
+        let every = self.actions().into_iter().flat_map(|slice| {
+            self.resource_types(slice).into_iter().map(|resource| self.row(slice.action, resource))
+        });
+        every.collect()
     }
 
     /// The actions a role may do on something.
     pub(crate) fn actions_of(&self, role: &str) -> Vec<&'static str> {
-        let rows = self.matrix().into_iter().filter(|row| row.roles.contains(&role));
-        let mut names: Vec<&'static str> = rows.map(|row| row.action.name).collect();
-        names.dedup();
-        names
+        let holder = Asker { roles: self.bit(role), ..Asker::nobody_special(ActorKind::User) };
+        let may = |slice: &&Slice| {
+            let types = self.resource_types(slice);
+            types.iter().any(|resource| self.is_allowed_now(slice.action.name, resource, &holder))
+        };
+        self.actions().into_iter().filter(may).map(|slice| slice.action.name).collect()
+    }
+
+    fn resource_types(&self, slice: &Slice) -> Vec<String> {
+        let types = self.schema().resources_for_action(&slice.uid).into_iter().flatten();
+        let mut types: Vec<String> = types.map(ToString::to_string).collect();
+        types.sort_unstable();
+        types
     }
 
     fn row(&self, action: ActionInfo, resource: String) -> MatrixRow {
