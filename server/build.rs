@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/errors").canonicalize()?;
+    // Asked when it runs, not when it is built: clones that share a target directory share this program as well.
+    let manifest = std::env::var("CARGO_MANIFEST_DIR")?;
+    let directory = Path::new(&manifest).join("../docs/errors").canonicalize()?;
     println!("cargo::rerun-if-changed={}", directory.display());
     let mut pages: Vec<_> = std::fs::read_dir(&directory)?.collect::<Result<Vec<_>, _>>()?;
     pages.sort_by_key(std::fs::DirEntry::file_name);
